@@ -1,0 +1,52 @@
+# Every target that needs the environment makes it first; a second call finds it and does not install again.
+# Only make and Python 3.11 or newer have to be there. The folder .venv belongs to this file: it is remade when broken.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+RECENT := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(RECENT)' 2>/dev/null && echo $$p && break; done)
+# Two test processes with two threads each only get in each other's way on two cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The stamp counts only while the interpreter starts and the clone is where it was installed.
+HEALTHY := $(shell $(BIN)/python -c '' 2>/dev/null && [ "$$(cat $(STAMP) 2>/dev/null)" = "$(CURDIR)" ] && echo yes)
+ifneq ($(HEALTHY),yes)
+.PHONY: $(STAMP)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+run: $(STAMP) ## Condense the default table to 0.1 % into runs/flights-0.001
+	$(BIN)/c2tc condense --table flights --ratio 0.001 --out runs/flights-0.001
+
+test: $(STAMP) ## Run the tests and the examples in the docstrings (ARGS="-k split" selects)
+	$(PYTEST) $(ARGS)
+
+check: $(STAMP) ## Lint, check the formatting and the types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## Format the code and apply the safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove the environment and all caches; runs/ stays
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp goes before the install and comes back after it, so an interrupted install starts over from an empty .venv.
+$(STAMP): pyproject.toml constraints.txt
+	@'$(PYTHON)' -c '$(RECENT)' 2>/dev/null || { \
+	  echo "No Python 3.11 or newer found (PYTHON is '$(PYTHON)'); name one, as in: make PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; }
+	@if [ "$(HEALTHY)" != yes ]; then echo "Making $(VENV)"; '$(PYTHON)' -m venv --clear $(VENV); fi
+	@rm -f $(STAMP)
+	@echo "Installing into $(VENV); the first time takes some minutes"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "$(CURDIR)" > $(STAMP)

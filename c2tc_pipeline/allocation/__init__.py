@@ -1,0 +1,63 @@
+"""CCAP: how a budget of condensed rows is split over the classes.
+
+What belongs here: the problem, its bound and its solvers, for losses that come from elsewhere. What does not: k-means
+itself, and anything that knows about tables or columns.
+"""
+
+from typing import Protocol
+
+from c2tc_pipeline.allocation.fixed import FipcAllocator, RatioAllocator
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
+from c2tc_pipeline.allocation.result import Allocation, TraceStep
+from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
+from c2tc_pipeline.errors import InputError
+
+
+class Allocator(Protocol):
+    """What solves an allocation problem."""
+
+    name: str
+
+    def allocate(self, problem: AllocationProblem, random_state: int = 0) -> Allocation:
+        """Return an allocation that adds up to the problem's budget."""
+
+
+ALLOCATORS: dict[str, type] = {
+    kind.name: kind for kind in (HfilsAllocator, OptimalAllocator, RatioAllocator, FipcAllocator)
+}
+
+
+def make_allocator(allocation: "str | Allocator") -> Allocator:
+    """Return the allocator of that name; an allocator object passes through.
+
+    Examples
+    --------
+    >>> make_allocator("ratio").name
+    'ratio'
+    """
+    if not isinstance(allocation, str):
+        return allocation
+    if allocation not in ALLOCATORS:
+        raise InputError(f"Allocation {allocation!r} is unknown; choose one of: {', '.join(ALLOCATORS)}.")
+    allocator: Allocator = ALLOCATORS[allocation]()
+    return allocator
+
+
+__all__ = [
+    "ALLOCATORS",
+    "Allocation",
+    "AllocationProblem",
+    "Allocator",
+    "CurveLosses",
+    "ExactLosses",
+    "FipcAllocator",
+    "HfilsAllocator",
+    "OptimalAllocator",
+    "RatioAllocator",
+    "TraceStep",
+    "budget_for_ratio",
+    "make_allocator",
+    "proportional_counts",
+]

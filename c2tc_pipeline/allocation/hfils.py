@@ -1,0 +1,131 @@
+"""HFILS: heuristic first-improvement local search (Algorithms 1 to 3 of the paper).
+
+Deviations from the printed text, each because the text contradicts itself: the start gives every class at least one
+cluster; proposals start from the best allocation so far; the patience counter compares with the best objective *before*
+the proposal; leftover clusters are handed out in as many passes as it takes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from c2tc_pipeline.allocation.bound import dual_bound
+from c2tc_pipeline.allocation.problem import AllocationProblem
+from c2tc_pipeline.allocation.result import Allocation, TraceStep
+from c2tc_pipeline.allocation.shares import proportional_counts
+
+
+class HfilsAllocator:
+    """Local search over allocations, with random steps that shrink as the search succeeds.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Most proposals (T in the paper).
+    tolerance : float, default=0.01
+        A relative improvement above this resets the patience counter (epsilon).
+    patience : int, default=10
+        Proposals in a row without such an improvement that end the search (p).
+    decay : float, default=0.5
+        What an accepted proposal multiplies the largest step with (l).
+    soft_step : bool, default=True
+        Draw the step from 1 to the largest; false takes the largest always (ablation "w/o soft step size").
+    soft_allocation : bool, default=True
+        Hand the clusters to all classes by remaining capacity; false gives them to one (ablation "w/o soft allocation").
+    scale_factor : bool, default=True
+        Divide losses by class size to the gamma; false is gamma = 0 (ablation "w/o scale factor").
+
+    Examples
+    --------
+    >>> from c2tc_pipeline.allocation.testing import toy_problem
+    >>> found = HfilsAllocator().allocate(toy_problem([80, 20], budget=10), random_state=0)
+    >>> int(found.counts.sum()), found.trace[-1].best <= found.trace[0].best
+    (10, True)
+    """
+
+    name = "hfils"
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 1000,
+        tolerance: float = 0.01,
+        patience: int = 10,
+        decay: float = 0.5,
+        soft_step: bool = True,
+        soft_allocation: bool = True,
+        scale_factor: bool = True,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tolerance = tolerance
+        self.patience = patience
+        self.decay = decay
+        self.soft_step = soft_step
+        self.soft_allocation = soft_allocation
+        self.scale_factor = scale_factor
+
+    def allocate(self, problem: AllocationProblem, random_state: int = 0) -> Allocation:
+        """Search for an allocation; the same ``random_state`` gives the same search."""
+        if not self.scale_factor:
+            problem = AllocationProblem(problem.sizes, problem.budget, problem.losses, gamma=0.0)
+        rng = np.random.default_rng(random_state)
+        best_counts = proportional_counts(problem.sizes, problem.budget, problem.upper)
+        best = problem.objective(best_counts)
+        step_limit = max(int(np.std(best_counts)), 1)
+        trace = [TraceStep(0, best, best, True, step_limit, tuple(best_counts.tolist()))]
+        failures = 0
+        for iteration in range(1, self.max_iter + 1):
+            counts = self._propose(best_counts, problem.upper, step_limit, rng)
+            if counts is None:
+                break
+            objective = problem.objective(counts)
+            improvement = (best - objective) / best if best > 0 else 0.0
+            limit = step_limit
+            accepted = objective < best
+            if accepted:
+                best, best_counts = objective, counts
+                step_limit = max(int(step_limit * self.decay), 1)
+            trace.append(TraceStep(iteration, objective, best, accepted, limit, tuple(counts.tolist())))
+            failures = 0 if improvement > self.tolerance else failures + 1
+            if failures >= self.patience:
+                break
+        runs = problem.losses.runs
+        return Allocation(self.name, best_counts, best, runs, tuple(trace), dual_bound(problem), problem.gamma)
+
+    def _propose(
+        self, counts: np.ndarray, upper: np.ndarray, step_limit: int, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        """Move clusters from one class to others (Algorithm 3); None when no move exists."""
+        sources = np.flatnonzero(counts > 1)
+        # A source is of use only if another class can take what it gives.
+        room = upper - counts
+        sources = sources[room.sum() - room[sources] > 0]
+        if not len(sources):
+            return None
+        source = int(rng.choice(sources))
+        room[source] = 0
+        step = int(rng.integers(1, step_limit + 1)) if self.soft_step else step_limit
+        step = min(step, int(counts[source]) - 1, int(room.sum()))
+        if not self.soft_allocation:
+            target = int(rng.choice(np.flatnonzero(room)))
+            step = min(step, int(room[target]))
+            gifts = np.zeros_like(counts)
+            gifts[target] = step
+        else:
+            gifts = _by_capacity(step, room)
+        proposal = counts + gifts
+        proposal[source] -= step
+        return proposal
+
+
+def _by_capacity(step: int, room: np.ndarray) -> np.ndarray:
+    """Hand out ``step`` clusters in proportion to the room left, odd ones to the roomiest classes in turn."""
+    gifts = (step * room) // room.sum()
+    order = np.argsort(-room, kind="stable")
+    left = step - int(gifts.sum())
+    while left > 0:
+        for target in order:
+            if left > 0 and gifts[target] < room[target]:
+                gifts[target] += 1
+                left -= 1
+    return gifts

@@ -1,0 +1,73 @@
+"""Splitting a budget over classes in proportion to something, exactly and within limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from c2tc_pipeline.errors import InputError
+
+
+def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
+    """Return the number of condensed rows for a ratio: ``max(C, round(r N))``.
+
+    Examples
+    --------
+    >>> budget_for_ratio(0.001, 48_842, 2), budget_for_ratio(0.0001, 9_999, 7), budget_for_ratio(1.0, 10, 2)
+    (49, 7, 10)
+    """
+    if not 0 < ratio <= 1:
+        raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
+    return min(max(classes, round(ratio * rows)), rows)
+
+
+def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> np.ndarray:
+    """Split ``budget`` in proportion to ``shares``: at least 1 and at most ``upper`` each, with the sum exact.
+
+    Largest remainders decide who gets the odd ones; what a full class cannot take goes to the others in proportion.
+
+    Examples
+    --------
+    >>> proportional_counts(np.array([900, 90, 2]), 10, np.array([900, 90, 2]))
+    array([8, 1, 1])
+    >>> proportional_counts(np.array([1, 1, 1]), 8, np.array([9, 9, 1]))
+    array([4, 3, 1])
+    """
+    shares = np.asarray(shares, dtype=np.float64)
+    upper = np.asarray(upper, dtype=np.int64)
+    if not len(upper) <= budget <= upper.sum():
+        raise ValueError(f"A budget of {budget} does not fit limits {upper.tolist()}.")
+    counts = np.ones(len(upper), dtype=np.int64)
+    # A class whose fair share is under 1 or over its limit is settled there; the rest share what remains.
+    settled = np.zeros(len(upper), dtype=bool)
+    while True:
+        free = ~settled
+        left = budget - counts[settled].sum()
+        if not free.any():
+            break
+        fair = (
+            left * shares[free] / shares[free].sum()
+            if shares[free].sum() > 0
+            else np.full(free.sum(), left / free.sum())
+        )
+        too_low, too_high = fair < 1, fair > upper[free]
+        if not (too_low.any() or too_high.any()):
+            counts[free] = _largest_remainders(fair, int(left))
+            break
+        # Settle the side that is off by more, so that one pass cannot settle everything against the budget.
+        missing = (1 - fair[too_low]).sum()
+        excess = (fair - upper[free])[too_high].sum()
+        positions = np.flatnonzero(free)
+        if missing >= excess:
+            settled[positions[too_low]] = True
+            counts[positions[too_low]] = 1
+        else:
+            settled[positions[too_high]] = True
+            counts[positions[too_high]] = upper[positions[too_high]]
+    return counts
+
+
+def _largest_remainders(fair: np.ndarray, total: int) -> np.ndarray:
+    counts = np.floor(fair + 1e-9).astype(np.int64)
+    odd = total - counts.sum()
+    counts[np.argsort(counts - fair, kind="stable")[:odd]] += 1
+    return counts

@@ -1,0 +1,202 @@
+"""Loss curves: WCSS of a class at a few numbers of clusters, each started from the one before.
+
+The curve is what the allocators read. It is measured on a geometric grid, on a sample when the class is large, and
+stored under the hash of the rows and settings that determine it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.partition import partition_sums
+from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
+
+# Part of every cache key: raise it when the numbers that this file produces change.
+CURVE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class CurveSettings:
+    """How carefully curves are measured.
+
+    Parameters
+    ----------
+    points : int
+        Grid points between 1 and the largest number of clusters.
+    rows_per_cluster : int
+        Sampled rows for each cluster of the largest grid point.
+    largest : int
+        The largest number of clusters measured; beyond it the curve goes on at its last slope, which in log-log hardly
+        changes.
+    rows_least : int
+        Classes up to this size are measured on all their rows.
+    tol, max_iter, relocate : float, int, int
+        Passed to :meth:`ClassRows.cluster` for every grid point.
+    """
+
+    points: int = 9
+    rows_per_cluster: int = 16
+    largest: int = 512
+    rows_least: int = 8_000
+    tol: float = 3e-3
+    max_iter: int = 30
+    relocate: int = 0
+
+    def key(self) -> list[float]:
+        """Return the settings as a JSON value for cache keys."""
+        return [CURVE_VERSION, *dataclasses.astuple(self)]
+
+
+@dataclass(frozen=True)
+class MeasuredCurve:
+    """A curve and the centres at its largest grid point, from which the final clustering can start.
+
+    Parameters
+    ----------
+    curve : ClassCurve
+        The losses.
+    centers : list of ndarray
+        The centres at each grid point.
+    """
+
+    curve: ClassCurve
+    centers: list[np.ndarray]
+
+    def start_for(self, k: int) -> np.ndarray:
+        """Return the centres of the largest grid point that is not above ``k``."""
+        return self.centers[int(np.searchsorted(self.curve.grid, k, side="right")) - 1]
+
+
+def measure_curve(
+    rows: ClassRows, largest: int, *, seed: int | np.random.SeedSequence = 0, settings: CurveSettings | None = None
+) -> MeasuredCurve:
+    """Measure WCSS(k) of one class on a geometric grid from 1 to ``largest``.
+
+    On a sample, the loss of the sample itself is too low and that of fresh rows too high, by nearly the same share: the
+    centres follow the rows they were fitted to. The mean of both estimates the loss of all rows.
+
+    Parameters
+    ----------
+    rows : ClassRows
+        The class.
+    largest : int
+        The largest number of clusters of interest, at most the number of rows.
+    seed : int or SeedSequence
+        Determines the sample and the starts.
+    settings : CurveSettings, optional
+        How carefully to measure.
+
+    Examples
+    --------
+    >>> from c2tc_pipeline.clustering import make_engine
+    >>> X = np.random.default_rng(0).random((500, 3), dtype=np.float32)
+    >>> measured = measure_curve(ClassRows(X, make_engine("cpu")), 50)
+    >>> bool((np.diff(measured.curve.wcss) <= 0).all())
+    True
+    """
+    settings = settings or CurveSettings()
+    n = len(rows)
+    rng = np.random.default_rng(seed)
+    largest = min(largest, settings.largest)
+    size = max(settings.rows_least, settings.rows_per_cluster * largest)
+    if 2 * size >= n:
+        fitted, fresh = rows, None
+    else:
+        picked = rng.choice(n, size=2 * size, replace=False)
+        fitted = ClassRows(rows.X[np.sort(picked[:size])], rows.engine)
+        fresh = rows.X[np.sort(picked[size:])]
+    grid = _grid(min(largest, fitted.distinct), settings.points)
+    losses, centers = [], []
+    start = None
+    for k in grid:
+        result = fitted.cluster(
+            int(k),
+            init=start,
+            seed=int(rng.integers(2**62)),
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            relocate=settings.relocate,
+        )
+        start = result.centers
+        per_row = result.inertia / len(fitted)
+        if fresh is not None:
+            per_row = (per_row + _loss_around(fresh, start, rows)) / 2
+        losses.append(per_row * n)
+        centers.append(start)
+    wcss = np.minimum.accumulate(np.asarray(losses))
+    return MeasuredCurve(ClassCurve(n, fitted.distinct, grid, wcss, len(fitted)), centers)
+
+
+def measure_curves(
+    classes: Sequence[ClassRows],
+    largest: Sequence[int],
+    *,
+    seed: int = 0,
+    settings: CurveSettings | None = None,
+    cache: ContentCache | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CacheLookup[list[MeasuredCurve]]:
+    """Measure the curves of all classes, or fetch them from a cache.
+
+    Parameters
+    ----------
+    classes : sequence of ClassRows
+        The classes, in order.
+    largest : sequence of int
+        The largest number of clusters to measure for each.
+    seed : int
+        Determines samples and starts.
+    settings : CurveSettings, optional
+        How carefully to measure.
+    cache : ContentCache, optional
+        Where curves are kept between runs.
+    progress : callable, optional
+        Called with (classes done, classes in all).
+    """
+    settings = settings or CurveSettings()
+
+    def compute() -> list[MeasuredCurve]:
+        curves = []
+        for index, (rows, k) in enumerate(zip(classes, largest, strict=True)):
+            curves.append(measure_curve(rows, k, seed=np.random.SeedSequence([seed, index]), settings=settings))
+            if progress is not None:
+                progress(index + 1, len(classes))
+        return curves
+
+    if cache is None:
+        return CacheLookup(compute(), hit=False)
+    key = hash_json([settings.key(), seed, list(map(int, largest)), [hash_array(rows.X) for rows in classes]])
+    return cache.fetch("loss-curves", key, compute=compute, write=_write_curves, read=_read_curves)
+
+
+def _grid(largest: int, points: int) -> np.ndarray:
+    return np.unique(np.round(np.geomspace(1, largest, points)).astype(np.int64))
+
+
+def _loss_around(X: np.ndarray, centers: np.ndarray, rows: ClassRows) -> float:
+    """Return the mean squared distance of fresh rows to their nearest centre."""
+    labels = rows.engine.assign(rows.engine.load(X, None), centers)
+    sums = partition_sums(X, labels, len(centers))
+    moved = sums.means() - centers
+    return (sums.wcss() + float(sums.counts @ np.einsum("ij,ij->i", moved, moved))) / len(X)
+
+
+def _write_curves(curves: list[MeasuredCurve], directory: Path) -> None:
+    text = json.dumps([measured.curve.to_dict() for measured in curves])
+    (directory / "curves.json").write_text(text, encoding="utf-8")
+    arrays = {f"{i}_{j}": c for i, measured in enumerate(curves) for j, c in enumerate(measured.centers)}
+    np.savez(directory / "centers.npz", allow_pickle=False, **arrays)
+
+
+def _read_curves(directory: Path) -> list[MeasuredCurve]:
+    curves = [ClassCurve.from_dict(v) for v in json.loads((directory / "curves.json").read_text(encoding="utf-8"))]
+    with np.load(directory / "centers.npz", allow_pickle=False) as arrays:
+        return [MeasuredCurve(c, [arrays[f"{i}_{j}"] for j in range(len(c.grid))]) for i, c in enumerate(curves)]

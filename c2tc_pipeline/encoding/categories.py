@@ -1,0 +1,48 @@
+"""Categories as text keys: one spelling for a value, whatever type the column happens to have.
+
+``1``, ``1.0`` and ``True`` are the same code; a table read back from CSV must meet the categories it was fitted with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+MISSING = -1
+
+
+def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
+    """Return the position of each row's key among the distinct keys, and the keys; missing values get -1.
+
+    Examples
+    --------
+    >>> factorise(pd.Series([3.0, None, 3.0, 7.0]))
+    (array([ 0, -1,  0,  1]), ['3', '7'])
+    """
+    positions, values = pd.factorize(series, use_na_sentinel=True)
+    keys = [category_key(value) for value in values]
+    distinct = list(dict.fromkeys(keys))
+    if len(distinct) < len(keys):
+        # Values of different types can share a key; an extra entry at the end keeps -1 pointing at missing.
+        place = {key: index for index, key in enumerate(distinct)}
+        positions = np.array([*(place[key] for key in keys), MISSING])[positions]
+    return positions.astype(np.int64, copy=False), distinct
+
+
+def category_key(value: object) -> str:
+    """Return the text that stands for a value.
+
+    Examples
+    --------
+    >>> category_key(2.0), category_key(True), category_key("02"), category_key(2.5)
+    ('2', '1', '02', '2.5')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

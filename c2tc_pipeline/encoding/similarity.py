@@ -1,0 +1,146 @@
+"""String columns through similarities and the autoencoder: the string half of HCFE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
+from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
+
+# Part of every cache key: raise it when the trained weights change for the same input.
+AUTOENCODER_VERSION = 1
+
+
+class SimilarityPart(Part):
+    """String columns as the code of an autoencoder over their n-gram similarities.
+
+    An unseen string gets its real similarities to the known ones; a missing value is a category of its own.
+
+    Parameters
+    ----------
+    columns : list of str
+        The input columns.
+    vocabularies : list of Vocabulary
+        One for each column.
+    weights : TrainedAutoencoder
+        The encoding half of the autoencoder.
+    low, high : ndarray
+        Limits of the code on the training rows.
+    """
+
+    kind = "similarity"
+
+    def __init__(
+        self,
+        columns: list[str],
+        vocabularies: list[Vocabulary],
+        weights: TrainedAutoencoder,
+        low: np.ndarray,
+        high: np.ndarray,
+    ) -> None:
+        self.columns = columns
+        self.vocabularies = vocabularies
+        self.weights = weights
+        self.low = low
+        self.high = high
+        edges = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies)])
+        self._layers = [weights.w_in[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        # What every known category adds to the first layer, so that encoding is one look-up per cell.
+        self._known = [v.similarities() @ layer for v, layer in zip(vocabularies, self._layers, strict=True)]
+
+    @classmethod
+    def fit(
+        cls,
+        frame: pd.DataFrame,
+        columns: Sequence[str],
+        *,
+        ngram_range: tuple[int, int],
+        max_prototypes: int,
+        settings: AutoencoderSettings,
+        device: str,
+        cache: ContentCache | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[SimilarityPart, CacheLookup[TrainedAutoencoder]]:
+        """Learn vocabularies and train the autoencoder, or fetch its weights from the cache."""
+        vocabularies, places = [], []
+        for name in columns:
+            vocabularies.append(Vocabulary.of_column(frame[name], ngram_range, max_prototypes))
+            places.append(vocabularies[-1].nearest_places(*factorise(frame[name])))
+        tables = [vocabulary.similarities() for vocabulary in vocabularies]
+        rows = np.stack(places, axis=1)
+
+        def compute() -> TrainedAutoencoder:
+            return train_autoencoder(tables, rows, settings, device=device, progress=progress)
+
+        if cache is None:
+            found = CacheLookup(compute(), hit=False)
+        else:
+            hashes = [hash_array(array) for array in (*tables, rows)]
+            key = hash_json([AUTOENCODER_VERSION, settings.to_list(), hashes])
+            found = cache.fetch("autoencoder", key, compute=compute, write=_write_weights, read=_read_weights)
+        width = settings.latent
+        part = cls(list(columns), vocabularies, found.value, np.zeros(width), np.ones(width))
+        part._learn_limits(np.unique(rows, axis=0))
+        return part, found
+
+    def _learn_limits(self, rows: np.ndarray) -> None:
+        hidden = sum(known[places] for known, places in zip(self._known, rows.T, strict=True))
+        code = self._code(np.asarray(hidden))
+        self.low, self.high = code.min(axis=0), code.max(axis=0)
+
+    def _code(self, hidden: np.ndarray) -> np.ndarray:
+        return np.maximum(hidden + self.weights.b_in, 0) @ self.weights.w_code + self.weights.b_code
+
+    def names(self) -> list[str]:
+        return [f"string_code_{index}" for index in range(len(self.low))]
+
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        hidden = np.zeros((len(frame), self.weights.w_in.shape[1]), dtype=np.float32)
+        for name, vocabulary, known, layer in zip(
+            self.columns, self.vocabularies, self._known, self._layers, strict=True
+        ):
+            positions, keys = factorise(frame[name])
+            places = vocabulary.places(keys)
+            table = np.vstack([known[places], known[vocabulary.missing]])
+            strangers = np.flatnonzero(places < 0)
+            for start in range(0, len(strangers), 4_096):
+                chunk = strangers[start : start + 4_096]
+                similarities = vocabulary.similarity.to_known([keys[i] for i in chunk])
+                table[chunk] = similarities @ layer[: vocabulary.missing]
+            hidden += table[positions]
+        return unit_scale(self._code(hidden), self.low, self.high)
+
+    def state(self) -> PartState:
+        values = {
+            "columns": self.columns,
+            "prototypes": [vocabulary.prototypes for vocabulary in self.vocabularies],
+            "ngram_range": list(self.vocabularies[0].similarity.ngram_range),
+        }
+        return PartState(values, {**self.weights.to_arrays(), "low": self.low, "high": self.high})
+
+    @classmethod
+    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        shortest, longest = values["ngram_range"]
+        vocabularies = [Vocabulary(list(known), (shortest, longest)) for known in values["prototypes"]]
+        weights = TrainedAutoencoder.from_arrays(arrays)
+        return cls(list(values["columns"]), vocabularies, weights, arrays["low"], arrays["high"])
+
+
+def _write_weights(weights: TrainedAutoencoder, directory: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file(weights.to_arrays(), directory / "weights.safetensors")
+
+
+def _read_weights(directory: Path) -> TrainedAutoencoder:
+    from safetensors.numpy import load_file
+
+    return TrainedAutoencoder.from_arrays(load_file(directory / "weights.safetensors"))

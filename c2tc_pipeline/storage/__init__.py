@@ -1,0 +1,27 @@
+"""Artefacts on disk: published whole or not at all, listed in a manifest, verified when read, cached by content.
+
+What belongs here: how bytes reach storage and come back. What does not: what the bytes mean.
+"""
+
+from c2tc_pipeline.storage.artefact import (
+    MANIFEST_NAME,
+    DamagedArtefactError,
+    publish_directory,
+    read_manifest,
+    verify_directory,
+)
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache, default_cache_directory
+from c2tc_pipeline.storage.hashing import hash_array, hash_json
+
+__all__ = [
+    "MANIFEST_NAME",
+    "CacheLookup",
+    "ContentCache",
+    "DamagedArtefactError",
+    "default_cache_directory",
+    "hash_array",
+    "hash_json",
+    "publish_directory",
+    "read_manifest",
+    "verify_directory",
+]

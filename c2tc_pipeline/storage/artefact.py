@@ -1,0 +1,202 @@
+"""An artefact is a directory with a manifest; it appears whole or not at all.
+
+The files are written into a private sibling directory, hashed, listed in ``manifest.json`` and synced; one rename then
+makes them visible. A reader goes through the manifest and refuses a directory whose files do not match it: a flipped
+byte in a Parquet file would otherwise be read silently as other data. The manifest carries a hash of itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.storage.hashing import hash_file, hash_json
+
+MANIFEST_NAME = "manifest.json"
+MANIFEST_FORMAT = "c2tc-artefact/1"
+
+
+class DamagedArtefactError(InputError):
+    """A stored artefact does not match its manifest; the message names the file."""
+
+
+def publish_directory(
+    target: str | Path,
+    write: Callable[[Path], None],
+    *,
+    kind: str,
+    settings: Mapping[str, Any] | None = None,
+    replace: bool = False,
+) -> Path:
+    """Write an artefact all or nothing.
+
+    Parameters
+    ----------
+    target : path
+        The directory to create. An empty directory there is taken over.
+    write : callable
+        Called once with a private directory to fill. If it raises, nothing is published and nothing is left behind.
+    kind : str
+        What the artefact is; a reader can insist on it.
+    settings : mapping, optional
+        JSON values recorded in the manifest.
+    replace : bool, default=False
+        Whether an artefact of the same kind may be replaced. A directory that holds anything which its manifest does
+        not list is never replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        The published directory.
+
+    Raises
+    ------
+    FileExistsError
+        If another writer published first and ``replace`` is false.
+    InputError
+        If the target exists and is not an artefact of this kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = publish_directory(
+    ...         Path(folder) / "greeting", lambda d: (d / "a.txt").write_text("hi"), kind="demo"
+    ...     )
+    ...     sorted(p.name for p in done.iterdir())
+    ['a.txt', 'manifest.json']
+    """
+    target = Path(target)
+    check_target(target, kind=kind, replace=replace)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    private = target.parent / f".{target.name}.{uuid.uuid4().hex}.partial"
+    private.mkdir()
+    try:
+        write(private)
+        _write_manifest(private, kind, settings or {})
+        _swap_in(private, target, kind=kind, replace=replace)
+    except BaseException:
+        shutil.rmtree(private, ignore_errors=True)
+        raise
+    return target
+
+
+def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
+    """Refuse a target that a later :func:`publish_directory` could not take, before any work is done."""
+    target = Path(target)
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise InputError(f"Output {str(target)!r} exists and is not a directory; choose another path.")
+    if not target.exists() or not any(target.iterdir()):
+        return
+    if not (target / MANIFEST_NAME).exists():
+        raise InputError(
+            f"Output directory {str(target)!r} exists and was not made by c2tc; choose another path or empty it."
+        )
+    manifest = read_manifest(target)
+    if manifest["kind"] != kind:
+        raise InputError(
+            f"Output directory {str(target)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}; choose another path."
+        )
+    listed = {entry["name"] for entry in manifest["files"]} | {MANIFEST_NAME}
+    strange = sorted({_relative(path, target) for path in _files_below(target)} - listed)
+    if strange:
+        raise InputError(
+            f"Output directory {str(target)!r} holds {strange[0]!r}, which c2tc did not write; move it away first."
+        )
+    if not replace:
+        raise FileExistsError(f"{str(target)!r} is published already.")
+
+
+def read_manifest(directory: str | Path) -> dict[str, Any]:
+    """Return an artefact's manifest, or say that the directory is no artefact."""
+    path = Path(directory) / MANIFEST_NAME
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        seal = manifest.pop("sha256")
+        well_formed = manifest["format"] == MANIFEST_FORMAT and hash_json(manifest) == seal
+    except FileNotFoundError:
+        raise InputError(f"Directory {str(directory)!r} has no {MANIFEST_NAME}: it is not a c2tc artefact.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        well_formed = False
+    if not well_formed:
+        raise DamagedArtefactError(f"Manifest {str(path)!r} is damaged; make the artefact again.")
+    return dict(manifest)
+
+
+def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[str, Any]:
+    """Check every file of an artefact against its manifest and return the manifest.
+
+    Raises
+    ------
+    DamagedArtefactError
+        Naming the first file that is missing or differs in size or sha256.
+    """
+    directory = Path(directory)
+    manifest = read_manifest(directory)
+    if kind is not None and manifest["kind"] != kind:
+        raise InputError(f"Directory {str(directory)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}.")
+    for entry in manifest["files"]:
+        path = directory / entry["name"]
+        if not path.is_file():
+            raise DamagedArtefactError(f"File {str(path)!r} is missing; make the artefact again.")
+        if path.stat().st_size != entry["size"] or hash_file(path) != entry["sha256"]:
+            raise DamagedArtefactError(f"File {str(path)!r} does not match its manifest; make the artefact again.")
+    return manifest
+
+
+def _write_manifest(directory: Path, kind: str, settings: Mapping[str, Any]) -> None:
+    files = [
+        {"name": _relative(path, directory), "size": path.stat().st_size, "sha256": hash_file(path)}
+        for path in sorted(_files_below(directory))
+    ]
+    content = {"format": MANIFEST_FORMAT, "kind": kind, "files": files, "settings": dict(settings)}
+    # Sealed in the form that a reader gets: through JSON and back, tuples are lists and every key is a string.
+    content = json.loads(json.dumps(content))
+    manifest = {**content, "sha256": hash_json(content)}
+    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    (directory / MANIFEST_NAME).write_text(text, encoding="utf-8")
+    for path in _files_below(directory):
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+
+
+def _swap_in(private: Path, target: Path, *, kind: str, replace: bool) -> None:
+    """Make ``private`` visible as ``target``; a rename onto a non-empty directory fails, so one writer wins."""
+    try:
+        private.rename(target)
+        return
+    except OSError:
+        # Looks again, because the other directory may have appeared while this one was being written.
+        check_target(target, kind=kind, replace=replace)
+    retired = target.parent / f".{target.name}.{uuid.uuid4().hex}.retired"
+    overtaken = f"{str(target)!r} was replaced by another writer at the same time."
+    try:
+        target.rename(retired)
+    except FileNotFoundError:
+        raise FileExistsError(overtaken) from None
+    try:
+        private.rename(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            retired.rename(target)
+            raise
+        # Another writer published between the two renames: its artefact stands, and the old one has had its day.
+        shutil.rmtree(retired, ignore_errors=True)
+        raise FileExistsError(overtaken) from None
+    shutil.rmtree(retired, ignore_errors=True)
+
+
+def _files_below(directory: Path) -> list[Path]:
+    """Return everything below a directory that is not a directory itself; a link is not followed."""
+    return [path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir()]
+
+
+def _relative(path: Path, directory: Path) -> str:
+    return path.relative_to(directory).as_posix()

@@ -1,0 +1,249 @@
+"""The catalogue: a YAML file that describes tables by name.
+
+    tables:
+      adult:
+        source: adult.csv
+        label: income
+
+A wrong catalogue is refused with the file, the table, the field and the reason before anything runs. What a
+description may say is in :mod:`c2tc_pipeline.tables.spec`; the YAML itself is read in
+:mod:`c2tc_pipeline.tables.strict_yaml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables.names import closest
+from c2tc_pipeline.tables.readers import peek_table
+from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.strict_yaml import load_yaml
+
+_FIELDS = tuple(name for name in TableSpec.model_fields if name != "name")
+
+
+class Catalogue(Mapping[str, TableSpec]):
+    """Table descriptions by name, in the order of the file.
+
+    Parameters
+    ----------
+    path : Path
+        The catalogue file.
+    tables : mapping of str to TableSpec
+        Its tables.
+
+    Examples
+    --------
+    >>> spec = TableSpec(name="adult", source="adult.csv", label="income")
+    >>> catalogue = Catalogue(Path("data/catalog.yaml"), {"adult": spec})
+    >>> catalogue.resolve_source(spec)
+    'data/adult.csv'
+    """
+
+    def __init__(self, path: Path, tables: Mapping[str, TableSpec]) -> None:
+        self.path = path
+        self._tables = dict(tables)
+
+    def __getitem__(self, name: str) -> TableSpec:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def table(self, name: str) -> TableSpec:
+        """Return a table's description, or say which tables there are.
+
+        Examples
+        --------
+        >>> Catalogue(Path("catalog.yaml"), {}).table("adult")
+        Traceback (most recent call last):
+        ...
+        c2tc_pipeline.errors.InputError: There is no table 'adult' in the catalogue catalog.yaml; there are
+        none.
+        """
+        if name not in self._tables:
+            raise InputError(f"There is no table {name!r} in the catalogue {self.path}; {closest(name, self)}.")
+        return self._tables[name]
+
+    def resolve_source(self, spec: TableSpec) -> str:
+        """Return where a table is; a relative path is relative to the catalogue's folder.
+
+        Examples
+        --------
+        >>> spec = TableSpec(name="adult", source="s3://bucket/adult.csv", label="income")
+        >>> Catalogue(Path("data/catalog.yaml"), {}).resolve_source(spec)
+        's3://bucket/adult.csv'
+        """
+        return spec.source if "://" in spec.source else str(self.path.parent / spec.source)
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """Whether a catalogue's table can be opened and has the columns that its description names.
+
+    Parameters
+    ----------
+    name : str
+        The table.
+    problem : str or None
+        One sentence, or None when all is well.
+    rows : int or None
+        Rows, where the format tells without reading the table.
+    columns : int or None
+        Columns, when the table could be opened.
+
+    Examples
+    --------
+    >>> TableReport("adult", None, rows=48842, columns=15).problem is None
+    True
+    """
+
+    name: str
+    problem: str | None
+    rows: int | None
+    columns: int | None
+
+
+def load_catalogue(path: str | Path) -> Catalogue:
+    """Read and check a catalogue.
+
+    Parameters
+    ----------
+    path : str or Path
+        The YAML file.
+
+    Returns
+    -------
+    Catalogue
+        Its tables.
+
+    Raises
+    ------
+    InputError
+        When anything in it is wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "catalog.yaml"
+    >>> _ = path.write_text("tables: {adult: {source: adult.csv, label: income}}")
+    >>> list(load_catalogue(path))
+    ['adult']
+    """
+    path = Path(path)
+    content = load_yaml(path)
+    if not isinstance(content, dict) or set(content) != {"tables"} or not isinstance(content["tables"], dict):
+        raise InputError(f"The catalogue {path} must have one key, 'tables', with a description under each name.")
+    problems: list[str] = []
+    tables = {}
+    for name, fields in content["tables"].items():
+        try:
+            tables[name] = _spec(name, fields)
+        except ValidationError as error:
+            problems += [_sentence(path, str(name), problem) for problem in error.errors()]
+        except _NotAMapping:
+            problems.append(
+                f"The catalogue {path} has no fields under table {name!r}; give it at least source and label"
+            )
+    if problems:
+        more = f", and {len(problems) - 1} more problems" if len(problems) > 2 else ", and 1 more problem"
+        raise InputError(problems[0] + (more if len(problems) > 1 else "") + ".")
+    if not tables:
+        raise InputError(f"The catalogue {path} describes no table; add one under 'tables'.")
+    return Catalogue(path, tables)
+
+
+def validate_catalogue(catalogue: Catalogue) -> list[TableReport]:
+    """Open each table's header and compare it with its description, without reading the table.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The catalogue.
+
+    Returns
+    -------
+    list of TableReport
+        One for each table, in order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("x,y\\n1,2\\n")
+    >>> _ = (folder / "catalog.yaml").write_text("tables: {a: {source: a.csv, label: z}}")
+    >>> validate_catalogue(load_catalogue(folder / "catalog.yaml"))[0].problem
+    "There is no label column 'z' in its source; choose one of: 'x', 'y'."
+    """
+    return [_report(catalogue, spec) for spec in catalogue.values()]
+
+
+class _NotAMapping(Exception):
+    """A table's description is not a mapping of fields."""
+
+
+def _spec(name: object, fields: object) -> TableSpec:
+    if not isinstance(fields, dict):
+        raise _NotAMapping
+    return TableSpec.model_validate({**fields, "name": name})
+
+
+def _report(catalogue: Catalogue, spec: TableSpec) -> TableReport:
+    try:
+        header = peek_table(catalogue.resolve_source(spec))
+    except (InputError, OSError) as error:
+        return TableReport(spec.name, str(error), rows=None, columns=None)
+    problem = None
+    if spec.label not in header.columns:
+        problem = f"There is no label column {spec.label!r} in its source; {closest(spec.label, header.columns)}."
+    else:
+        for column in spec.roles:
+            if column not in header.columns:
+                hint = closest(column, header.columns)
+                problem = f"There is no column {column!r}, which is given a role, in its source; {hint}."
+                break
+    return TableReport(spec.name, problem, rows=header.rows, columns=len(header.columns))
+
+
+def _sentence(path: Path, table: str, problem: Any) -> str:
+    where = [str(part) for part in problem["loc"]]
+    # pydantic names the branch of a union after the field; that is no place in the file.
+    where = [part for part in where if not part.startswith(("constrained-", "literal[", "float"))]
+    place = f"The catalogue {path}, table {table!r}"
+    place += f", field {'.'.join(where)!r}" if where else ""
+    return f"{place}: {_reason(problem, where)}"
+
+
+def _reason(problem: Any, where: list[str]) -> str:
+    kind = problem["type"]
+    if where == ["name"]:
+        return (
+            "the name may hold lower-case letters, digits and underscores, at most 64 and beginning with a "
+            "letter; rename the table"
+        )
+    if kind == "missing":
+        return "it is missing; add it"
+    if kind == "extra_forbidden":
+        known = closest(where[-1], _FIELDS) if len(where) == 1 else "check its spelling"
+        return f"there is no such setting; {known}"
+    if where[-1:] == ["[key]"]:
+        return "a column name must be text; put it in quotation marks"
+    message = str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    message = message[:1].lower() + message[1:]
+    if kind == "string_type":
+        return f"{message}, not {problem['input']!r}; put it in quotation marks"
+    return message if kind == "value_error" else f"it {message}, not {_shortened(problem['input'])}"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,289 @@
+"""What a column physically holds, and its conversion to numbers, whole codes or text.
+
+Here belongs everything that depends on how pandas stores a column (NumPy, nullable, Arrow, category, object).
+What a column is *used* for is decided in :mod:`c2tc_pipeline.tables.roles`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api import types as dtypes
+
+
+class Kind(StrEnum):
+    """The physical kind of a column's values.
+
+    Examples
+    --------
+    >>> Kind("whole") is Kind.WHOLE
+    True
+    """
+
+    EMPTY = "empty"
+    BOOLEAN = "boolean"
+    WHOLE = "whole"
+    REAL = "real"
+    MOMENT = "moment"
+    DURATION = "duration"
+    TEXT = "text"
+    MIXED = "mixed"
+
+
+_OBJECT_KINDS = {
+    "empty": Kind.EMPTY,
+    "boolean": Kind.BOOLEAN,
+    "integer": Kind.WHOLE,
+    "floating": Kind.REAL,
+    "mixed-integer-float": Kind.REAL,
+    "decimal": Kind.REAL,
+    "datetime": Kind.MOMENT,
+    "datetime64": Kind.MOMENT,
+    "date": Kind.MOMENT,
+    "timedelta": Kind.DURATION,
+    "timedelta64": Kind.DURATION,
+    "string": Kind.TEXT,
+    "bytes": Kind.TEXT,
+}
+
+# Beyond this a float64 no longer tells neighbouring whole numbers apart.
+_LARGEST_EXACT_FLOAT = 2.0**53
+
+
+class Conversion(NamedTuple):
+    """A converted column and the positions whose value did not fit.
+
+    Parameters
+    ----------
+    values : pandas.Series
+        The converted column; a value that did not fit is missing in it.
+    refused : numpy.ndarray of int
+        Positions of the values that were present before and did not fit.
+
+    Examples
+    --------
+    >>> to_numbers(pd.Series(["1", "x"])).refused.tolist()
+    [1]
+    """
+
+    values: pd.Series[Any]
+    refused: np.ndarray
+
+
+def plain(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the column without its Arrow or category wrapping, other columns as they are.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        Any column.
+
+    Returns
+    -------
+    pandas.Series
+        The same values and index.
+
+    Examples
+    --------
+    >>> plain(pd.Series([3, 5, 3], dtype="category")).dtype
+    dtype('int64')
+    """
+    if isinstance(series.dtype, pd.ArrowDtype):
+        unwrapped = series.array.__arrow_array__().to_pandas()
+        return pd.Series(unwrapped.array, index=series.index, name=series.name)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        if dtypes.is_string_dtype(series.cat.categories.dtype):
+            return series.astype("str")
+        return pd.Series(np.asarray(series), index=series.index, name=series.name)
+    return series
+
+
+def column_kind(series: pd.Series[Any]) -> Kind:
+    """Tell what a column physically holds, looking at its values where the dtype does not say.
+
+    Floats that are all whole count as whole numbers: a single missing value turns a column of integers into
+    floats.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        Any column.
+
+    Returns
+    -------
+    Kind
+        The kind of the values that are present; ``Kind.EMPTY`` when none is.
+
+    Examples
+    --------
+    >>> column_kind(pd.Series([1.0, None, 3.0])).value
+    'whole'
+    >>> column_kind(pd.Series([1, "a"])).value
+    'mixed'
+    """
+    series = plain(series)
+    dtype = series.dtype
+    if bool(series.isna().all()):
+        return Kind.EMPTY
+    if dtypes.is_bool_dtype(dtype):
+        return Kind.BOOLEAN
+    if dtypes.is_integer_dtype(dtype):
+        return Kind.WHOLE
+    if dtypes.is_float_dtype(dtype):
+        return Kind.WHOLE if _all_whole(_as_float(series)) else Kind.REAL
+    if dtypes.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+        return Kind.MOMENT
+    if dtypes.is_timedelta64_dtype(dtype):
+        return Kind.DURATION
+    if dtypes.is_object_dtype(dtype):
+        kind = _OBJECT_KINDS.get(dtypes.infer_dtype(series, skipna=True), Kind.MIXED)
+        if kind is Kind.REAL and _all_whole(_as_float(series)):
+            return Kind.WHOLE
+        return kind
+    return Kind.TEXT if dtypes.is_string_dtype(dtype) else Kind.MIXED
+
+
+def to_numbers(series: pd.Series[Any]) -> Conversion:
+    """Convert a column to NumPy numbers, without a copy when it already is one.
+
+    Moments become seconds since 1970-01-01 UTC (a moment without a time zone is read as UTC), durations
+    become seconds, booleans 0 and 1, text is parsed.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        Any column.
+
+    Returns
+    -------
+    Conversion
+        Numbers, missing as NaN, and the positions of what is not a number.
+
+    Examples
+    --------
+    >>> to_numbers(pd.Series(pd.to_datetime(["1970-01-02", None]))).values.tolist()
+    [86400.0, nan]
+    """
+    source = plain(series)
+    numbers = _numbers(source, column_kind(source))
+    return Conversion(numbers, np.flatnonzero(numbers.isna().to_numpy() & source.notna().to_numpy()))
+
+
+def to_codes(series: pd.Series[Any]) -> Conversion:
+    """Convert a column to whole numbers or booleans; ``Int64`` when values are missing.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        Any column.
+
+    Returns
+    -------
+    Conversion
+        Codes, and the positions of what is not a whole number.
+
+    Examples
+    --------
+    >>> to_codes(pd.Series([1.0, None, 2.5]))
+    Conversion(values=0       1
+    1    <NA>
+    2    <NA>
+    dtype: Int64, refused=array([2]))
+    """
+    source = plain(series)
+    if source.dtype == np.dtype(bool):
+        return Conversion(source, np.empty(0, dtype=np.int64))
+    numbers, refused = to_numbers(source)
+    if dtypes.is_integer_dtype(numbers.dtype):
+        return Conversion(numbers, refused)
+    floats = numbers.to_numpy(dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        fractional = ~np.isnan(floats) & ((np.mod(floats, 1.0) != 0.0) | (np.abs(floats) > _LARGEST_EXACT_FLOAT))
+    whole = numbers.mask(fractional) if fractional.any() else numbers
+    codes = whole.astype("Int64") if bool(whole.isna().any()) else whole.astype("int64")
+    return Conversion(codes, np.union1d(refused, np.flatnonzero(fractional)))
+
+
+def to_text(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Convert a column to pandas ``str``; missing values stay missing.
+
+    Whole numbers are written without a decimal point even where a missing value had turned them into floats.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        Any column.
+
+    Returns
+    -------
+    pandas.Series
+        The column with dtype ``str``.
+
+    Examples
+    --------
+    >>> to_text(pd.Series([7.0, None, 9.0])).tolist()
+    ['7', nan, '9']
+    """
+    source = plain(series)
+    if isinstance(source.dtype, pd.StringDtype):
+        return source.astype("str")
+    if column_kind(source) is Kind.WHOLE and not dtypes.is_integer_dtype(source.dtype):
+        codes, refused = to_codes(source)
+        if refused.size == 0:
+            source = codes
+    present = source.notna().to_numpy()
+    written = np.full(len(source), np.nan, dtype=object)
+    written[present] = [_text_of(value) for value in source[present]]
+    return pd.Series(written, index=source.index, name=source.name).astype("str")
+
+
+def _text_of(value: object) -> str:
+    return value.decode("utf-8", errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _as_float(series: pd.Series[Any]) -> np.ndarray:
+    return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _all_whole(floats: np.ndarray) -> bool:
+    """Whether every value that is present is a finite whole number; stops early on columns of fractions."""
+    for start in range(0, len(floats), 65_536):
+        block = floats[start : start + 65_536]
+        block = block[~np.isnan(block)]
+        if not np.isfinite(block).all() or (np.mod(block, 1.0) != 0.0).any():
+            return False
+    return True
+
+
+def _numbers(series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+        return series.astype(np.float32) if dtype == np.float16 else series
+    if kind is Kind.MOMENT:
+        return _seconds_since_1970(series)
+    if kind is Kind.DURATION:
+        return pd.to_timedelta(series).dt.total_seconds()
+    if kind in (Kind.TEXT, Kind.MIXED):
+        return pd.to_numeric(to_text(series).astype(object), errors="coerce").astype(np.float64)
+    if bool(series.isna().any()):
+        return pd.Series(_as_float(series), index=series.index, name=series.name)
+    if kind is Kind.BOOLEAN:
+        return series.astype(np.int8)
+    if dtypes.is_object_dtype(dtype):
+        return series.astype(np.int64) if kind is Kind.WHOLE and _fits_int64(series) else series.astype(np.float64)
+    return pd.Series(series.to_numpy(), index=series.index, name=series.name)
+
+
+def _fits_int64(series: pd.Series[Any]) -> bool:
+    limits = np.iinfo(np.int64)
+    return bool(limits.min <= series.min() and series.max() <= limits.max)
+
+
+def _seconds_since_1970(series: pd.Series[Any]) -> pd.Series[Any]:
+    if isinstance(series.dtype, pd.PeriodDtype):
+        series = series.dt.to_timestamp()
+    moments = pd.to_datetime(series, utc=True, errors="coerce")
+    return (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)

@@ -1,0 +1,139 @@
+"""The description of a table that a person writes: where it is, what to predict, how to condense it.
+
+Only values and their limits belong here; reading a catalogue of descriptions is in
+:mod:`c2tc_pipeline.tables.catalogue`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+
+from c2tc_pipeline.tables.roles import Role
+
+DEFAULT_RATIOS = (0.01, 0.001, 0.0001)
+
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SplitSettings(_Settings):
+    """How rows are divided into train, validation and test.
+
+    Parameters
+    ----------
+    seed : int
+        Decides which rows go where.
+    validation, test : float
+        Shares of the rows, together below 1.
+    group_duplicates : bool
+        Keep rows with equal features on one side.
+
+    Examples
+    --------
+    >>> SplitSettings(test=0.2).validation
+    0.1
+    """
+
+    seed: Seed = 0
+    validation: Share = 0.1
+    test: Share = 0.1
+    group_duplicates: StrictBool = False
+
+    @model_validator(mode="after")
+    def _leaves_rows_to_train_on(self) -> Self:
+        if self.validation + self.test >= 1:
+            raise ValueError("validation and test together must be below 1")
+        return self
+
+
+class CondenseSettings(_Settings):
+    """How a table is condensed.
+
+    Parameters
+    ----------
+    seed : int
+        Decides every random choice.
+    strings : str
+        Encoding of string columns: by similarity, by target mean, or column by column whichever fits.
+    numeric : str
+        Scaling of numeric columns.
+    allocation : str
+        How the condensed rows are divided over the classes.
+    gamma : float or "auto"
+        Exponent of the class sizes in the objective, from 0 to 1.
+    representative : str
+        Whether a condensed row is a cluster's mean or the real row next to it.
+    device : str
+        Where the heavy work runs.
+
+    Examples
+    --------
+    >>> CondenseSettings(gamma="auto").allocation
+    'hfils'
+    """
+
+    seed: Seed = 0
+    strings: Literal["auto", "similarity", "target"] = "auto"
+    numeric: Literal["quantile", "minmax"] = "quantile"
+    allocation: Literal["hfils", "optimal", "ratio", "fipc"] = "hfils"
+    gamma: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.25
+    representative: Literal["centroid", "medoid"] = "centroid"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+class TableSpec(_Settings):
+    """One table of the catalogue.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case letters, digits and underscores, beginning with a letter; it becomes part of paths.
+    source : str
+        A path, relative to the catalogue, or an ``s3://`` address.
+    label : str
+        The column to predict.
+    description : str
+        For people.
+    roles : dict of str to Role
+        Columns whose role is not left to inference.
+    ratios : tuple of float
+        Condensed sizes as shares of the training rows.
+    split : SplitSettings
+        How rows are divided.
+    settings : CondenseSettings
+        How the table is condensed.
+
+    Examples
+    --------
+    >>> TableSpec(name="adult", source="adult.csv", label="income", roles={"zip": "code"}).ratios
+    (0.01, 0.001, 0.0001)
+    """
+
+    name: Annotated[str, Field(pattern=r"\A[a-z][a-z0-9_]*\z", max_length=64)]
+    source: Annotated[str, Field(min_length=1)]
+    label: Annotated[str, Field(min_length=1)]
+    description: str = ""
+    roles: dict[str, Role] = Field(default_factory=dict)
+    ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = DEFAULT_RATIOS
+    split: SplitSettings = SplitSettings()
+    settings: CondenseSettings = CondenseSettings()
+
+    @field_validator("ratios")
+    @classmethod
+    def _each_ratio_once(cls, ratios: tuple[float, ...]) -> tuple[float, ...]:
+        if len(set(ratios)) < len(ratios):
+            raise ValueError("each ratio may stand there once only")
+        return ratios
+
+    @model_validator(mode="after")
+    def _label_has_no_role(self) -> Self:
+        if self.label in self.roles:
+            raise ValueError(f"the label {self.label!r} can't have a role; remove it from the roles")
+        return self

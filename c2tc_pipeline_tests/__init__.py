@@ -1,0 +1,1 @@
+"""Tests, folder by folder as in the package."""

@@ -1,0 +1,154 @@
+"""The page is well formed, says what it should, and gives hostile names no chance."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.reports import render_report
+from c2tc_pipeline_tests.reports.stand_in import NASTY_CLASSES, NASTY_FEATURES, nasty_stand_in, stand_in
+
+VOID = {"meta", "img"}
+PLAIN = re.compile(
+    "html|head|meta|title|style|body|main|section|h[123]|p|span|div|d[ltd]|ul|li|table|thead|tbody|t[rhd]|"
+    "figure|figcaption|img"
+)
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and collects what the page says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def values(self, tag: str, name: str) -> list[str]:
+        return [value for found, attribute, value in self.attributes if (found, attribute) == (tag, name)]
+
+    @property
+    def pictures(self) -> list[str]:
+        prefix = "data:image/svg+xml;base64,"
+        sources = self.values("img", "src")
+        assert all(source.startswith(prefix) for source in sources)
+        return [base64.b64decode(source.removeprefix(prefix)).decode() for source in sources]
+
+
+@pytest.fixture(scope="module")
+def nasty() -> Page:
+    return Page(render_report(nasty_stand_in()))
+
+
+def test_the_page_says_the_headline_numbers() -> None:
+    table = stand_in(notices=[Notice("constant_column", "was dropped", column="year")])
+    page = Page(render_report(table))
+    said = set(page.words)
+    assert {"336,776 → 337", "1 : 999", "18.8 s", "5 stages", "Column 'year': was dropped"} <= said
+    assert {"154,000", "45.7 %", "32.6 %", "1,400.0"} <= said
+    assert {"encoder.strings", "auto", "numpy", "2.4.0"} <= said
+    assert any("gap 3 %" in words for words in said)
+    assert len(page.pictures) == 5
+
+
+def test_the_page_loads_nothing_and_runs_nothing(nasty: Page) -> None:
+    assert all(PLAIN.fullmatch(tag) for tag in nasty.tags)
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in nasty.values("meta", "content")
+    assert {name for _, name, _ in nasty.attributes} <= {
+        *("lang", "charset", "http-equiv", "content", "name", "class", "style", "src", "alt"),
+    }
+    for _, name, value in nasty.attributes:
+        if name == "style":
+            assert re.fullmatch(r"background:#[0-9a-f]{6}", value)
+
+
+def test_hostile_names_are_shown_and_never_markup(nasty: Page) -> None:
+    for hostile in ("<script", "<img src=x", "<b>", "<i>", "</title><"):
+        assert hostile not in nasty.text
+    assert NASTY_CLASSES[0] in nasty.words
+    assert NASTY_FEATURES[0] in nasty.words
+    assert "Condensed table: </title><script>alert(4)</script>" in nasty.words
+    nasty.text.encode("utf-8")
+
+
+def test_every_picture_has_an_alternative_text_and_is_valid(nasty: Page) -> None:
+    assert len(nasty.pictures) == len([text for text in nasty.values("img", "alt") if text]) == 5
+    for picture in nasty.pictures:
+        ElementTree.fromstring(picture)
+
+
+def test_same_table_same_page_and_another_table_another_page() -> None:
+    page = render_report(stand_in())
+    assert render_report(stand_in()) == page
+    assert render_report(stand_in(seed=1)) != page
+
+
+def test_a_table_without_curves_bound_trace_or_notices() -> None:
+    table = stand_in()
+    table = replace(
+        table,
+        curves=None,
+        allocation=Allocation("ratio", table.allocation.counts, 5.0, 0, table.allocation.trace[:1], None, 0.25),
+        summary={**table.summary, "bound": None, "gap": None},
+    )
+    page = Page(render_report(table))
+    assert len(page.pictures) == 3
+    said = " ".join(page.words)
+    assert "no lower bound is known for allocation by ratio" in said
+    for absent in ("Loss curves", "Search for the allocation", "Notices", "gap", "None", "nan"):
+        assert absent not in said
+
+
+def test_two_hundred_classes_and_more_columns_than_fit() -> None:
+    rows = [max(3, 1_000_000 // (i + 1) ** 2) for i in range(200)]
+    features = [f"feature_{i}" for i in range(120)]
+    table = stand_in(classes=list(range(200)), class_rows=rows, counts=[3] * 200, features=features)
+    page = Page(render_report(table))
+    said = set(page.words)
+    assert any("The first 50 of 600 rows, the first 100 of 120 columns" in words for words in said)
+    assert page.words.count("feature_99") == 2  # among the roles and among the rows
+    assert page.words.count("feature_119") == 1  # among the roles only
+    assert "199" in said
+
+
+def test_rows_of_one_source_row_are_counted() -> None:
+    table = stand_in(classes=["a", "b"], class_rows=[3, 50], counts=[3, 1])
+    assert (table.weight == 1).sum() == 3
+    said = Page(render_report(table)).words
+    assert said[said.index("Singletons") + 1 :][:2] == ["3", "repeat a real record"]
+
+
+def test_integer_and_boolean_classes_and_missing_cells() -> None:
+    table = stand_in(classes=[False, True], class_rows=[900, 100], counts=[5, 4])
+    original = table.original.copy()
+    original.loc[0, "origin"] = np.nan
+    original.loc[0, "carrier"] = None
+    page = Page(render_report(replace(table, original=original)))
+    assert page.words.count("—") == 2
+    assert {"False", "True"} <= set(page.words)

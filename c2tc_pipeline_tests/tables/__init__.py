@@ -1,0 +1,1 @@
+"""Tests of c2tc_pipeline.tables."""

@@ -1,0 +1,208 @@
+"""Reading CSV: types over whole columns, dialects, and the row named when something is wrong."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables import peek_table, read_table
+
+
+def read(folder: Path, content: str | bytes, name: str = "t.csv", **options: list[str]) -> pd.DataFrame:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_table(path, **options)  # type: ignore[arg-type]
+
+
+def refusal(folder: Path, content: str | bytes, name: str = "t.csv") -> str:
+    with pytest.raises(InputError) as caught:
+        read(folder, content, name)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    return message.replace(str(folder) + "/", "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype", "values"),
+    [
+        (["1", "-2", "+3"], "int64", [1, -2, 3]),
+        (["1", "", "3"], "Int64", [1, None, 3]),
+        (["9223372036854775807", "NA"], "Int64", [2**63 - 1, None]),
+        (["1", "2.5", "1e3", ".5", "5.", "-0.0"], "float64", [1, 2.5, 1000, 0.5, 5, 0]),
+        (["1.5", "inf", "-Infinity"], "float64", [1.5, np.inf, -np.inf]),
+        ([" 1", "2 ", " "], "Int64", [1, 2, None]),
+        (["true", "False", "TRUE"], "bool", [True, False, True]),
+        (["true", "null"], "boolean", [True, None]),
+        (["true", "1"], "str", ["true", "1"]),
+        (["00501", "10001"], "str", ["00501", "10001"]),
+        (["01.5", "2.5"], "str", ["01.5", "2.5"]),
+        (["0", "0.5", "-0"], "float64", [0, 0.5, 0]),
+        (["18446744073709551616", "1"], "str", ["18446744073709551616", "1"]),
+        (["0x1F", "1"], "str", ["0x1F", "1"]),
+        (["1_000", "1"], "str", ["1_000", "1"]),
+        (["1,5", "2,5"], "str", ["1,5", "2,5"]),
+        (["None", "?", "-"], "str", ["None", "?", "-"]),
+        (["NA", "NaN", "null", "", "N/A"], "str", [None] * 5),
+        (["a", "", " b "], "str", ["a", None, " b "]),
+        (["2020-01-01", "2020-01-02"], "str", ["2020-01-01", "2020-01-02"]),
+    ],
+)
+def test_type_of_a_whole_column(tmp_path: Path, cells: list[str], dtype: str, values: list[object]) -> None:
+    frame = read(tmp_path, "x;other\n" + "".join(f"{cell};k\n" for cell in cells))
+    assert str(frame["x"].dtype) == dtype
+    assert [None if pd.isna(value) else value for value in frame["x"]] == values
+
+
+@pytest.mark.parametrize(("last", "dtype"), [("x", "str"), ("2.5", "float64"), ("", "Int64"), ("007", "str")])
+def test_one_value_in_the_last_row_decides(tmp_path: Path, last: str, dtype: str) -> None:
+    frame = read(tmp_path, "a,b\n" + "".join(f"{row},k\n" for row in range(200_000)) + f"{last},k\n")
+    assert str(frame["a"].dtype) == dtype
+    assert len(frame) == 200_001
+
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters='"'), min_size=1)
+columns = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3),
+    st.lists(st.floats(allow_nan=False, width=64), min_size=3, max_size=3),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+    st.lists(words.map(lambda word: "w" + word + ', "q"\nline'), min_size=3, max_size=3),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.from_regex(r"\A[a-z]{1,6}\Z"), columns, min_size=1, max_size=4))
+def test_what_pandas_writes_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, table: dict[str, list[object]]
+) -> None:
+    path = tmp_path_factory.mktemp("round") / "t.csv"
+    frame = pd.DataFrame(table)
+    frame.to_csv(path, index=False)
+    pd.testing.assert_frame_equal(read_table(path), frame)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+def test_dialects(tmp_path: Path, delimiter: str, line_end: str, bom: bytes) -> None:
+    lines = [
+        "a|b c d".replace("|", delimiter),
+        "1|x".replace("|", delimiter),
+        "2|y, z".replace("|", delimiter),
+    ]
+    if delimiter == ",":
+        lines[2] = '2,"y, z"'
+    frame = read(tmp_path, bom + line_end.join(lines).encode())
+    assert frame.to_dict("list") == {"a": [1, 2], "b c d": ["x", "y, z"]}
+
+
+def test_delimiter_inside_the_values_does_not_mislead(tmp_path: Path) -> None:
+    frame = read(tmp_path, 'name;note\nx;"a,b,c"\ny;d\n')
+    assert frame.columns.tolist() == ["name", "note"]
+
+
+def test_header_over_two_lines_and_blank_lines(tmp_path: Path) -> None:
+    frame = read(tmp_path, '\n"a\nb",c\n\n1,2\n\n3,4\n')
+    assert frame.to_dict("list") == {"a\nb": [1, 3], "c": [2, 4]}
+
+
+def test_quoted_line_breaks_and_quotes(tmp_path: Path) -> None:
+    frame = read(tmp_path, 'a,b\n"x ""y""\nz",1\n')
+    assert frame["a"].tolist() == ['x "y"\nz']
+
+
+def test_quoted_line_breaks_where_the_file_is_cut_into_blocks(tmp_path: Path) -> None:
+    cell = "line\n" * 2000
+    frame = read(tmp_path, "a,b\n" + f'"{cell}",1\n' * 1800)
+    assert frame["a"].nunique() == 1
+    assert frame["b"].sum() == 1800
+
+
+def test_one_column(tmp_path: Path) -> None:
+    assert read(tmp_path, "a\n1\n2\n").to_dict("list") == {"a": [1, 2]}
+
+
+def test_empty_header_cells_get_a_name(tmp_path: Path) -> None:
+    assert read(tmp_path, ",a\n0,5\n1,6\n").columns.tolist() == ["column_1", "a"]
+
+
+def test_header_without_rows(tmp_path: Path) -> None:
+    frame = read(tmp_path, "a,b\n")
+    assert frame.columns.tolist() == ["a", "b"]
+    assert len(frame) == 0
+
+
+def test_some_columns_in_the_asked_order(tmp_path: Path) -> None:
+    assert read(tmp_path, "a,b,c\n1,2,3\n", columns=["c", "a"]).to_dict("list") == {"c": [3], "a": [1]}
+    with pytest.raises(InputError, match=r"There is no column 'bb' in .*t\.csv; "):
+        read(tmp_path, "a,b,c\n1,2,3\n", columns=["bb"])
+
+
+def test_gzip(tmp_path: Path) -> None:
+    packed = gzip.compress(b"a,b\n1,x\n" * 1)
+    assert read(tmp_path, packed, "t.csv.gz").to_dict("list") == {"a": [1], "b": ["x"]}
+    assert "t.csv.gz is not a whole gzip file" in refusal(tmp_path, packed[:-9], "t.csv.gz")
+    assert "t.csv.gz is not a whole gzip file" in refusal(tmp_path, b"a,b\n1,x\n", "t.csv.gz")
+
+
+def test_peek_reads_the_header_only(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n" + b"\xff\xfe,3\n")
+    assert peek_table(path).columns == ("a", "b")
+    assert peek_table(path).rows is None
+
+
+def test_ragged_rows(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "a,b\n1,2\n\n3,4\n5,6,7\n8\n")
+    assert message == "Data row 3 (line 5) of t.csv has 3 fields where the header has 2; correct that row."
+    assert "Data row 2 (line 3) of t.csv has 1 field where" in refusal(tmp_path, "a,b\n1,2\n3\n")
+
+
+def test_ragged_row_far_down(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "a,b\n" + "1,2\n" * 100_000 + "3\n")
+    assert message.startswith("Data row 100001 (line 100002) of t.csv has 1 field")
+
+
+def test_line_numbers_count_quoted_line_breaks(tmp_path: Path) -> None:
+    assert "Data row 2 (line 4)" in refusal(tmp_path, 'a,b\n"x\ny",2\n3\n')
+
+
+@pytest.mark.parametrize("row", [1, 70_000])
+def test_bytes_that_are_not_utf8(tmp_path: Path, row: int) -> None:
+    content = b"a,b\n" + b"1,x\n" * (row - 1) + "2,café\n".encode("latin-1") + b"3,y\n"
+    message = refusal(tmp_path, content)
+    assert message.startswith(f"Data row {row} (line {row + 1}) of t.csv holds bytes that are not UTF-8")
+
+
+def test_header_that_is_not_utf8(tmp_path: Path) -> None:
+    assert "The header (line 1) of t.csv holds bytes that are not UTF-8" in refusal(tmp_path, b"a,caf\xe9\n1,2\n")
+    assert "not UTF-8" in refusal(tmp_path, "a,b\n1,2\n".encode("utf-16"))
+
+
+def test_unclosed_quotation_mark(tmp_path: Path) -> None:
+    for content in ('a,b\n1,2\n3,"x\n4,5\n6,7\n', 'a,b\n1,2\n3,"x\n' + "4,5\n" * 60_000):
+        message = refusal(tmp_path, content)
+        assert message == "Data row 2 (line 3) of t.csv has a quotation mark that is never closed; close it."
+    message = refusal(tmp_path, 'a,b\n1,2\n"3,x\n4,5\n')
+    assert message.startswith("Data row 2 (line 3) of t.csv has 1 field where the header has 2 and runs over 2 lines")
+
+
+def test_a_last_cell_over_two_lines_is_whole(tmp_path: Path) -> None:
+    assert read(tmp_path, 'a,b\n1,"x\ny"\n', columns=["a"]).to_dict("list") == {"a": [1]}
+    assert read(tmp_path, 'a,b\n1,"x\ny"\n')["b"].tolist() == ["x\ny"]
+
+
+def test_duplicate_headers(tmp_path: Path) -> None:
+    assert "Two columns of t.csv are called 'a'" in refusal(tmp_path, "a,b,a\n1,2,3\n")
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
+def test_empty_file(tmp_path: Path, content: str) -> None:
+    assert "t.csv is empty" in refusal(tmp_path, content)

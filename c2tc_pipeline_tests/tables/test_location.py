@@ -1,0 +1,129 @@
+"""Where tables lie: local paths, remote addresses, and messages that keep secrets.
+
+The remote half runs on fsspec's in-memory file system and, for errors that only S3 gives, on a file system
+that raises them; no S3 server is contacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pandas as pd
+import pytest
+from botocore.exceptions import (  # type: ignore[import-untyped]
+    EndpointConnectionError,
+    NoCredentialsError,
+)
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables import peek_table, read_table
+from c2tc_pipeline.tables.location import Location
+
+
+def refusal(source: str | Path, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(source, **options)
+    return str(caught.value)
+
+
+def test_no_such_file_suggests_close_names(tmp_path: Path) -> None:
+    (tmp_path / "adult.csv").write_text("a\n1\n")
+    assert refusal(tmp_path / "adlut.csv").endswith("adlut.csv; did you mean 'adult.csv'.")
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    assert "the folder " in refusal(tmp_path / "none" / "adult.csv")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "parts.parquet").mkdir()
+    assert "is a folder" in refusal(tmp_path / "parts.parquet")
+    assert "is a folder" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t", "t.csv.zip"])
+def test_unknown_kind_lists_the_known_ones(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a\n1\n")
+    assert refusal(tmp_path / name).endswith("ends in one of: .csv, .csv.gz, .parquet, .pq.")
+
+
+@pytest.mark.parametrize("source", ["", "a\0b.csv", "x" * 5000 + ".csv"])
+def test_paths_that_cannot_be(source: str) -> None:
+    assert len(refusal(source)) < 6000
+
+
+def test_file_address(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    assert read_table(f"file://{tmp_path}/t.csv")["b"].tolist() == [2]
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    filesystem = fsspec.filesystem("memory")
+    yield filesystem
+    filesystem.store.clear()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_remote_files_read_as_local_ones(memory: Any, tmp_path: Path, name: str) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "s": ["x", None]})
+    if name.endswith("parquet"):
+        frame.to_parquet(tmp_path / name)
+    else:
+        frame.to_csv(tmp_path / name, index=False)
+    memory.pipe(f"/tables/{name}", (tmp_path / name).read_bytes())
+    pd.testing.assert_frame_equal(read_table(f"memory://tables/{name}"), frame)
+    assert peek_table(f"memory://tables/{name}").columns == ("a", "s")
+
+
+def test_no_such_remote_file(memory: Any) -> None:
+    assert refusal("memory://tables/x.csv") == "There is no file memory://tables/x.csv; check the address."
+
+
+@pytest.mark.parametrize("source", ["s3://key:hidden@bucket/t.csv", "ftp://me:hidden@host/t.csv?token=hidden"])
+def test_secrets_in_an_address_are_not_shown(source: str) -> None:
+    message = refusal(source)
+    assert "hidden" not in message
+    assert "t.csv" in message
+
+
+class _Failing:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def open(self, path: str, mode: str) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (NoCredentialsError(), InputError, "No credentials to read s3://bucket/t.csv; set AWS_ACCESS_KEY_ID"),
+        (PermissionError("hidden"), InputError, "Access to s3://bucket/t.csv was refused"),
+        (FileNotFoundError("hidden"), InputError, "There is no file s3://bucket/t.csv"),
+        (
+            EndpointConnectionError(endpoint_url="http://key:hidden@host"),
+            ConnectionError,
+            r"s3://bucket/t.csv could not be read \(EndpointConnectionError\)",
+        ),
+    ],
+)
+def test_errors_of_s3(monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception], message: str) -> None:
+    seen: dict[str, Any] = {}
+
+    def filesystem(scheme: str, **options: Any) -> _Failing:
+        seen.update(options, scheme=scheme)
+        return _Failing(error)
+
+    monkeypatch.setattr(fsspec, "filesystem", filesystem)
+    with pytest.raises(raised, match=message) as caught:
+        read_table("s3://bucket/t.csv", storage_options={"secret": "hidden"})
+    assert "hidden" not in str(caught.value)
+    assert seen == {"scheme": "s3", "secret": "hidden"}
+
+
+def test_a_location_does_not_print_its_options() -> None:
+    assert "hidden" not in repr(Location.parse("s3://bucket/t.csv", {"secret": "hidden"}))

@@ -1,0 +1,81 @@
+"""Reading Parquet, and damaged Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables import peek_table, read_table
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"a": [1, 2, 3], "s": ["x", None, "z"], "c": pd.Categorical(["u", "v", "u"])})
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.pq", "T.PARQUET"])
+def test_round_trip(tmp_path: Path, frame: pd.DataFrame, name: str) -> None:
+    frame.to_parquet(tmp_path / name)
+    pd.testing.assert_frame_equal(read_table(tmp_path / name), frame)
+    assert peek_table(tmp_path / name).columns == ("a", "s", "c")
+    assert peek_table(tmp_path / name).rows == 3
+
+
+def test_some_columns_in_the_asked_order(tmp_path: Path, frame: pd.DataFrame) -> None:
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet", columns=["s", "a"]).columns.tolist() == ["s", "a"]
+    with pytest.raises(InputError, match=r"There is no column 'x' in .*; choose one of: 'a', 's', 'c'"):
+        read_table(tmp_path / "t.parquet", columns=["x"])
+
+
+@pytest.mark.parametrize("keys", [[1, 2, 3], [5, 2, 9]])
+def test_a_stored_index_with_a_name_is_a_column(tmp_path: Path, frame: pd.DataFrame, keys: list[int]) -> None:
+    frame.assign(a=keys).set_index("a").to_parquet(tmp_path / "t.parquet")
+    assert sorted(read_table(tmp_path / "t.parquet").columns) == ["a", "c", "s"]
+    assert sorted(peek_table(tmp_path / "t.parquet").columns) == ["a", "c", "s"]
+    assert read_table(tmp_path / "t.parquet", columns=["a"])["a"].tolist() == keys
+
+
+def test_a_stored_index_without_a_name_is_not(tmp_path: Path, frame: pd.DataFrame) -> None:
+    frame.set_index(pd.Index([7, 5, 6])).to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").columns.tolist() == ["a", "s", "c"]
+    assert read_table(tmp_path / "t.parquet").index.tolist() == [0, 1, 2]
+    assert peek_table(tmp_path / "t.parquet").columns == ("a", "s", "c")
+
+
+@pytest.mark.parametrize("keep", [0, 3, 50, -1])
+def test_truncated(tmp_path: Path, frame: pd.DataFrame, keep: int) -> None:
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path)
+    path.write_bytes(path.read_bytes()[:keep])
+    for open_it in (read_table, peek_table):
+        with pytest.raises(InputError, match=r"t\.parquet is not a whole Parquet file"):
+            open_it(path)
+
+
+def test_another_kind_of_file(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_text("a,b\n1,2\n" * 20)
+    with pytest.raises(InputError, match=r"t\.parquet is not a whole Parquet file"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_a_flipped_byte_is_noticed_where_there_are_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": list(range(10_000))})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[20_000] ^= 0x10
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"t\.parquet is not a whole Parquet file"):
+        read_table(path)
+
+
+def test_duplicate_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="are called 'a'"):
+        read_table(tmp_path / "t.parquet")

@@ -1,0 +1,138 @@
+"""The schema: the table it came from fits, every kind of drift is named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables import (
+    Role,
+    TableSpec,
+    check_schema,
+    derive_schema,
+    prepare_table,
+    schema_from_json,
+    schema_to_json,
+)
+
+SPEC = TableSpec(
+    name="t", source="t.csv", label="y", roles={"number_as_text": Role.STRING, "text_as_number": Role.NUMERIC}
+)
+
+
+def good() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "amount": [1.5, 2.0, 3.5, 4.0],
+            "gaps": [1.5, None, 3.5, 4.0],
+            "weekday": [1, 2, 3, 2],
+            "job": ["cook", "nurse", None, "cook"],
+            "number_as_text": [1, 2, 3, 1],
+            "text_as_number": ["1", "2.5", "3", "1"],
+            "when": pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"]),
+            "same": [1, 1, 1, 1],
+            "y": ["no", "yes", "no", "yes"],
+        }
+    )
+
+
+def found(frame: pd.DataFrame) -> list[tuple[str, str, int]]:
+    schema = schema_from_json(schema_to_json(derive_schema(good(), SPEC)))
+    return [(failure.column, failure.check, failure.count) for failure in check_schema(frame, schema)]
+
+
+def test_the_table_itself_fits_as_read_and_as_prepared() -> None:
+    assert found(good()) == []
+    prepared = prepare_table(good(), label="y", roles=SPEC.roles)
+    assert check_schema(prepared.to_frame(), derive_schema(prepared, SPEC)) == []
+
+
+def test_dropped_and_further_columns_do_not_matter() -> None:
+    assert found(good().drop(columns="same").assign(more=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "failure"),
+    [
+        ("amount", [1.5, None, None, 4.0], ("amount", "not_missing", 2)),
+        ("amount", [1.5, np.inf, 2.0, -np.inf], ("amount", "finite", 2)),
+        ("amount", ["a", 1.0, 2.0, "b"], ("amount", "number", 2)),
+        ("weekday", [1, 2.5, 3, 4], ("weekday", "whole_number", 1)),
+        ("weekday", ["mon", "tue", "1", "2"], ("weekday", "whole_number", 2)),
+        ("job", [1, 2, 3, 4], ("job", "text", 4)),
+        ("number_as_text", [1, None, 3, 4], ("number_as_text", "not_missing", 1)),
+        ("text_as_number", ["1", "x", "3", "4"], ("text_as_number", "number", 1)),
+        ("y", ["no", None, "no", "yes"], ("y", "not_missing", 1)),
+        ("y", ["no", "maybe", "no", "never"], ("y", "known_class", 2)),
+    ],
+)
+def test_drift_is_named(column: str, values: list[Any], failure: tuple[str, str, int]) -> None:
+    assert found(good().assign(**{column: values})) == [failure]
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("gaps", [None, None, None, None]),
+        ("amount", [7, 8, 9, 10]),
+        ("weekday", [8, 9, 10, 11]),
+        ("job", ["pilot", None, None, "cook"]),
+        ("y", ["no", "no", "no", "no"]),
+    ],
+)
+def test_what_may_change(column: str, values: list[Any]) -> None:
+    assert found(good().assign(**{column: values})) == []
+
+
+def test_everything_wrong_is_reported_at_once_in_column_order() -> None:
+    frame = good().drop(columns=["gaps", "y"]).assign(amount=np.inf, weekday=0.5)
+    assert found(frame) == [
+        ("amount", "finite", 4),
+        ("gaps", "present", 1),
+        ("weekday", "whole_number", 4),
+        ("y", "present", 1),
+    ]
+
+
+def test_first_cases_are_shown_and_limited() -> None:
+    frame = pd.concat([good()] * 5).assign(y="unknown")
+    (failure,) = check_schema(frame, derive_schema(good(), SPEC))
+    assert (failure.count, failure.first_cases) == (20, ("unknown",) * 5)
+
+
+def test_missing_values_are_shown_by_row() -> None:
+    (failure,) = check_schema(good().assign(amount=[1.5, np.nan, 2, 3]), derive_schema(good(), SPEC))
+    assert failure.first_cases == ("data row 2 (the first is 1)",)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 2, 1, 2],
+        [True, False, True, True],
+        [0.5, 1.5, 0.5, 1.5],
+        [1, "x", 1, "x"],
+        pd.Categorical(list("abab")),
+    ],
+)
+def test_labels_of_every_type_fit_their_own_schema(labels: Any) -> None:
+    frame = good().assign(y=labels)
+    assert check_schema(frame, schema_from_json(schema_to_json(derive_schema(frame, SPEC)))) == []
+
+
+def test_json_is_plain_and_complete() -> None:
+    document = json.loads(schema_to_json(derive_schema(good(), SPEC)))
+    assert document["version"] == 1
+    assert document["classes"] == ["no", "yes"]
+    assert [column["name"] for column in document["columns"] if column["nullable"]] == ["gaps", "job"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1, "label": "y"}'])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="The stored schema is not valid"):
+        schema_from_json(text)
