@@ -1,1 +1,30 @@
-"""placeholder"""
+"""Make big tables small without losing what models learn from them.
+
+>>> from c2tc_pipeline import condense, Condenser, HybridEncoder, CondensedTable
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.condensation import CondensedTable, Condenser, condense
+    from c2tc_pipeline.encoding import HybridEncoder
+
+__all__ = ["CondensedTable", "Condenser", "HybridEncoder", "condense"]
+__version__ = "0.1.0"
+
+_HOME = {
+    "CondensedTable": "c2tc_pipeline.condensation",
+    "Condenser": "c2tc_pipeline.condensation",
+    "HybridEncoder": "c2tc_pipeline.encoding",
+    "condense": "c2tc_pipeline.condensation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: torch takes seconds, and `c2tc --help` should not."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

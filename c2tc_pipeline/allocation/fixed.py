@@ -1,4 +1,4 @@
-"""The two fixed allocations that the paper compares with: in proportion to class sizes, and the same for every class."""
+"""The two fixed allocations that the paper compares with: in proportion to class sizes, and the same for each class."""
 
 from __future__ import annotations
 
@@ -49,4 +49,5 @@ class FipcAllocator:
 def _fixed(name: str, problem: AllocationProblem, counts: np.ndarray) -> Allocation:
     objective = problem.objective(counts)
     step = TraceStep(0, objective, objective, True, 0, tuple(counts.tolist()))
-    return Allocation(name, counts, objective, problem.losses.runs, (step,), dual_bound(problem), problem.gamma)
+    bound = dual_bound(problem, objective)
+    return Allocation(name, counts, objective, problem.losses.runs, (step,), bound, problem.gamma)

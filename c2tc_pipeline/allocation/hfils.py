@@ -31,7 +31,8 @@ class HfilsAllocator:
     soft_step : bool, default=True
         Draw the step from 1 to the largest; false takes the largest always (ablation "w/o soft step size").
     soft_allocation : bool, default=True
-        Hand the clusters to all classes by remaining capacity; false gives them to one (ablation "w/o soft allocation").
+        Hand the clusters to all classes by remaining capacity; false gives them to one (ablation "w/o soft
+        allocation").
     scale_factor : bool, default=True
         Divide losses by class size to the gamma; false is gamma = 0 (ablation "w/o scale factor").
 
@@ -90,7 +91,8 @@ class HfilsAllocator:
             if failures >= self.patience:
                 break
         runs = problem.losses.runs
-        return Allocation(self.name, best_counts, best, runs, tuple(trace), dual_bound(problem), problem.gamma)
+        bound = dual_bound(problem, best)
+        return Allocation(self.name, best_counts, best, runs, tuple(trace), bound, problem.gamma)
 
     def _propose(
         self, counts: np.ndarray, upper: np.ndarray, step_limit: int, rng: np.random.Generator

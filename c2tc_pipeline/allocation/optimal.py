@@ -1,7 +1,7 @@
 """The optimal allocation for given losses.
 
-On convex curves, giving each cluster to the class that gains most is optimal, and the dual bound proves it. Where a curve
-is not convex (k-means losses need not be), the gap is closed by dynamic programming.
+On convex curves, giving each cluster to the class that gains most is optimal, and the dual bound proves it. Where a
+curve is not convex (k-means losses need not be), the gap is closed by dynamic programming.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ above this file asks for "this class in k clusters" and gets a partition with no
 
 from __future__ import annotations
 
+import heapq
 from functools import cached_property
 
 import numpy as np
@@ -129,8 +130,13 @@ class ClassRows:
         """Cut groups of equal rows into ``k`` clusters of loss zero: one each, the rest to the largest groups."""
         sizes = self.equal_rows.sizes
         pieces = np.ones(self.distinct, dtype=np.int64)
+        # A heap, because a ratio of 1 on a table with many duplicates asks for as many pieces as there are rows.
+        largest = [(-float(size), group) for group, size in enumerate(sizes)]
+        heapq.heapify(largest)
         for _ in range(k - self.distinct):
-            pieces[np.argmax(sizes / pieces)] += 1
+            widest = largest[0][1]
+            pieces[widest] += 1
+            heapq.heapreplace(largest, (-sizes[widest] / pieces[widest], widest))
         offsets = np.concatenate([[0], np.cumsum(pieces)[:-1]])
         group = self.equal_rows.group
         order = np.argsort(group, kind="stable")

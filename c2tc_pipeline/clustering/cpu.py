@@ -51,6 +51,8 @@ class CpuEngine(Engine):
         return updated, counts.astype(np.float64)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
+        # Means of blocks come in float64 and slices of rows with gaps; the kernel takes neither.
+        centers = np.ascontiguousarray(centers, dtype=rows.X.dtype)
         self._run(rows, centers, centers.copy(), np.zeros(len(centers), rows.X.dtype), update_centers=False)
         return rows.labels.copy()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,11 @@ class ClassCurve:
         exact_zero = k >= self.rows
         if self.sampled_rows == self.rows:
             exact_zero |= k >= self.distinct
-        if self.wcss[0] <= 0:
-            return np.zeros_like(k)
         positive = self.wcss > 0
+        if not positive.any():
+            return np.zeros_like(k)
+        if not positive.all():
+            exact_zero |= k >= self.grid[~positive][0]
         log_grid, log_wcss = np.log(self.grid[positive]), np.log(self.wcss[positive])
         logs = np.interp(np.log(k), log_grid, log_wcss)
         beyond = np.log(k) > log_grid[-1]
@@ -54,6 +56,10 @@ class ClassCurve:
             slope = min((log_wcss[-1] - log_wcss[-2]) / (log_grid[-1] - log_grid[-2]), 0.0)
             logs[beyond] = log_wcss[-1] + slope * (np.log(k[beyond]) - log_grid[-1])
         return np.where(exact_zero, 0.0, np.exp(logs))
+
+    def scaled(self, factor: float) -> ClassCurve:
+        """Return the same shape at another height."""
+        return replace(self, wcss=self.wcss * factor)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain JSON values."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.class_rows import ClassRows
 from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.clustering.partition import partition_sums
+from c2tc_pipeline.clustering.partition import own_gaps
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
 
 # Part of every cache key: raise it when the numbers that this file produces change.
@@ -184,9 +184,7 @@ def _grid(largest: int, points: int) -> np.ndarray:
 def _loss_around(X: np.ndarray, centers: np.ndarray, rows: ClassRows) -> float:
     """Return the mean squared distance of fresh rows to their nearest centre."""
     labels = rows.engine.assign(rows.engine.load(X, None), centers)
-    sums = partition_sums(X, labels, len(centers))
-    moved = sums.means() - centers
-    return (sums.wcss() + float(sums.counts @ np.einsum("ij,ij->i", moved, moved))) / len(X)
+    return float(own_gaps(X, labels, centers).mean())
 
 
 def _write_curves(curves: list[MeasuredCurve], directory: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
+from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
 from c2tc_pipeline.clustering.seeding import extend_centers
 from c2tc_pipeline.devices import resolve_device
 
@@ -104,8 +104,9 @@ class Engine(ABC):
         rows = self.load(X, weight)
         power = _weighted_power(X, weight)
         previous = np.inf
-        iteration = 0
-        for iteration in range(1, max_iter + 1):
+        steps = 0
+        while steps < max_iter:
+            steps += 1
             centers, counts = self.update(rows, centers)
             # The step's own inertia for free: around their means, rows keep what the means do not explain.
             inertia = power - float(counts @ np.einsum("ij,ij->i", centers, centers, dtype=np.float64))
@@ -114,7 +115,10 @@ class Engine(ABC):
             previous = inertia
         labels = fill_empty_clusters(X, self.assign(rows, centers), centers)
         sums = partition_sums(X, labels, k, weight)
-        return KMeansResult(sums.means().astype(X.dtype), labels, sums.counts, sums.wcss(), iteration)
+        means = sums.means()
+        gaps = own_gaps(X, labels, means)
+        inertia = float(gaps.sum() if weight is None else gaps @ weight.astype(np.float64))
+        return KMeansResult(means.astype(X.dtype), labels, sums.counts, inertia, steps)
 
 
 def fill_empty_clusters(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -131,8 +135,7 @@ def fill_empty_clusters(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) 
     if not len(empty):
         return labels
     labels = labels.copy()
-    gaps = X - centers[labels]
-    by_distance = np.argsort(-np.einsum("ij,ij->i", gaps, gaps), kind="stable")
+    by_distance = np.argsort(-own_gaps(X, labels, centers), kind="stable")
     taker = iter(empty)
     cluster = next(taker)
     for row in by_distance:

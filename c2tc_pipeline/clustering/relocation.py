@@ -1,8 +1,8 @@
 """Relocation: centres that are hardly needed move to where the loss is.
 
-Lloyd cannot carry a centre across empty space, so a poor start stays poor. A round takes the centres whose rows would be
-served almost as well by their neighbours, puts them among the rows of the worst clusters, and lets Lloyd settle. Rounds
-that do not pay are undone and the next one moves half as many.
+Lloyd cannot carry a centre across empty space, so a poor start stays poor. A round takes the centres whose rows would
+be served almost as well by their neighbours, puts them among the rows of the worst clusters, and lets Lloyd settle.
+Rounds that do not pay are undone and the next one moves half as many.
 """
 
 from __future__ import annotations

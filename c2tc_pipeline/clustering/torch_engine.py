@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,10 @@ class TorchEngine(Engine):
         self.device = torch.device(device)
 
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> _Rows:
-        rows = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
+        with warnings.catch_warnings():
+            # Rows taken from a data frame are often marked read-only, and here they are only read.
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            rows = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
         if weight is None:
             return _Rows(rows, torch.ones(len(X), dtype=rows.dtype, device=self.device))
         return _Rows(rows, torch.from_numpy(np.asarray(weight)).to(self.device, rows.dtype))

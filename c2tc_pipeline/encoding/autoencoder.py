@@ -2,11 +2,13 @@
 
 A row's input is one row from each column's similarity table S_j, side by side. So the first layer is a sum of looked-up
 rows of S_j W_j. With a linear last layer x' = U g + b, the squared error |x - x'|^2 expands into |x|^2, a look-up in
-S_j U_j for the cross term, and a small quadratic form in U'U for |x'|^2. Loss and gradients are those of the dense network.
+S_j U_j for the cross term, and a small quadratic form in U'U for |x'|^2. Loss and gradients are those of the dense
+network.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
@@ -16,6 +18,8 @@ from torch.nn import functional as F
 
 # Small tables are packed into one block-diagonal matrix up to this size: one product instead of dozens of tiny ones.
 _BLOCK_SIZE = 256
+# Steps an epoch takes at least.
+_LEAST_STEPS = 32
 # Bound on the gradient's norm: the first steps of a wide table are large.
 _CLIP_NORM = 5.0
 
@@ -32,8 +36,9 @@ class AutoencoderSettings:
         Width of the hidden layers.
     epochs : int
         Passes over the rows.
-    batch_size : int
-        Distinct rows per step.
+    batch_size : int or None
+        Distinct rows per step; None is a thirty-second of them, from 64 to 2,048: enough steps for small tables, few
+        enough for large vocabularies, where a step costs the square of their size.
     learning_rate : float
         Largest step of Adam; it warms up and decays along a cosine.
     seed : int
@@ -43,11 +48,11 @@ class AutoencoderSettings:
     latent: int
     hidden: int = 64
     epochs: int = 10
-    batch_size: int = 1024
+    batch_size: int | None = None
     learning_rate: float = 5e-3
     seed: int = 0
 
-    def to_list(self) -> list[float]:
+    def to_list(self) -> list[float | None]:
         """Return the settings as a JSON value for cache keys."""
         return list(astuple(self))
 
@@ -174,7 +179,8 @@ def train_autoencoder(
 
     Examples
     --------
-    >>> trained = train_autoencoder([np.eye(3, dtype=np.float32)], np.array([[0], [1], [2]] * 9), AutoencoderSettings(1))
+    >>> places = np.array([[0], [1], [2]] * 9)
+    >>> trained = train_autoencoder([np.eye(3, dtype=np.float32)], places, AutoencoderSettings(1))
     >>> trained.w_in.shape, len(trained.losses)
     ((3, 64), 10)
     """
@@ -189,14 +195,18 @@ def train_autoencoder(
     rows = torch.from_numpy(distinct).to(device)
     weight = torch.from_numpy((counts / counts.mean()).astype(np.float32)).to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-    steps = settings.epochs * -(-len(rows) // settings.batch_size)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, max_lr=settings.learning_rate, total_steps=max(steps, 2), pct_start=0.1
+    batch_size = min(settings.batch_size or min(max(len(rows) // _LEAST_STEPS, 64), 2_048), len(rows))
+    # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
+    passes = max(1, _LEAST_STEPS * batch_size // len(rows))
+    steps = settings.epochs * passes * -(-len(rows) // batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
     )
     losses = []
     for epoch in range(settings.epochs):
         total = torch.zeros((), device=device)
-        for batch in torch.randperm(len(rows), generator=generator).to(device).split(settings.batch_size):
+        orders = [torch.randperm(len(rows), generator=generator).to(device) for _ in range(passes)]
+        for batch in (batch for order in orders for batch in order.split(batch_size)):
             loss = (model.loss(rows[batch]) * weight[batch]).sum()
             optimiser.zero_grad(set_to_none=True)
             (loss / len(batch)).backward()
@@ -204,7 +214,7 @@ def train_autoencoder(
             optimiser.step()
             schedule.step()
             total += loss.detach()
-        losses.append(float(total) / len(rows))
+        losses.append(float(total) / (passes * len(rows)))
         if progress is not None:
             progress(epoch + 1, settings.epochs)
     arrays = [getattr(model, name).detach().cpu().numpy() for name in ("w_in", "b_in", "w_code", "b_code")]

@@ -19,8 +19,8 @@ _CHUNK_STRINGS = 4_096
 class NGramSimilarity:
     """Overlap of character n-grams with a fixed list of strings.
 
-    The similarity of two strings is the number of n-grams they share over the number that either has (Jaccard), where an
-    n-gram that occurs twice counts twice. Strings are padded with a space on both sides and compared in lower case.
+    The similarity of two strings is the number of n-grams they share over the number that either has (Jaccard), where
+    an n-gram that occurs twice counts twice. Strings are padded with a space on both sides and compared in lower case.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class NGramSimilarity:
     --------
     >>> similarity = NGramSimilarity(["engineer", "doctor"])
     >>> similarity.to_known(["engineer", "senior engineer"]).round(2)
-    array([[1.  , 0.  ],
-           [0.49, 0.  ]], dtype=float32)
+    array([[1.  , 0.02],
+           [0.53, 0.05]], dtype=float32)
     """
 
     def __init__(self, known: Sequence[str], ngram_range: tuple[int, int] = (2, 4)) -> None:

@@ -21,8 +21,8 @@ _SAMPLE_ROWS = 100_000
 class NumericPart(Part):
     """Numeric columns as their place in the training distribution, or between its limits.
 
-    ``"minmax"`` is the paper's scaling. ``"quantile"`` maps a value to the share of training rows below it, so that a few
-    outliers do not squash everything else into a corner.
+    ``"minmax"`` is the paper's scaling. ``"quantile"`` maps a value to the share of training rows below it, so that a
+    few outliers do not squash everything else into a corner.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -52,7 +53,7 @@ class SimilarityPart(Part):
         self.low = low
         self.high = high
         edges = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies)])
-        self._layers = [weights.w_in[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        self._layers = [weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
         # What every known category adds to the first layer, so that encoding is one look-up per cell.
         self._known = [v.similarities() @ layer for v, layer in zip(vocabularies, self._layers, strict=True)]
 

@@ -70,7 +70,8 @@ def choose_string_encoding(
     --------
     >>> y = np.array([0, 1, 0, 1])
     >>> for values in (["Husband", "Wife"] * 2, ["SFO", "LAX"] * 2):
-    ...     print(choose_string_encoding(pd.Series(values, name="c"), y, 2, ngram_range=(2, 4), max_prototypes=99).encoding)
+    ...     column = pd.Series(values, name="c")
+    ...     print(choose_string_encoding(column, y, 2, ngram_range=(2, 4), max_prototypes=99).encoding)
     similarity
     target
     """
@@ -84,7 +85,7 @@ def choose_string_encoding(
         return StringChoice(
             name, "target", f"similar strings say little about the label (explains {max(explained, 0):.0%})"
         )
-    if share >= _CODE_SHARE:
+    if share > _CODE_SHARE:
         return StringChoice(name, "target", f"{share:.0%} of {len(keys)} values look like codes")
     return StringChoice(name, "similarity", f"{1 - share:.0%} of {len(keys)} values look like words")
 

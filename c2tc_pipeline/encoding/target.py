@@ -1,8 +1,8 @@
 """Smoothed target encoding: a category becomes the shares of the classes among its rows, drawn to the overall shares.
 
 The paper averages the label. With more than two classes an average of class numbers depends on their arbitrary order,
-and the paper's label is one-hot, so the mean is a vector: one column for each class but the first. The literal scalar is
-there for the ablation.
+and the paper's label is one-hot, so the mean is a vector: one column for each class but the first. The literal scalar
+is there for the ablation.
 """
 
 from __future__ import annotations

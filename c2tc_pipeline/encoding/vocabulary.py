@@ -30,8 +30,8 @@ class Vocabulary:
     >>> vocabulary.prototypes
     ['red', 'reddish']
     >>> vocabulary.similarities().round(2)
-    array([[1.  , 0.35, 0.  ],
-           [0.35, 1.  , 0.  ],
+    array([[1.  , 0.25, 0.  ],
+           [0.25, 1.  , 0.  ],
            [0.  , 0.  , 1.  ]], dtype=float32)
     """
 

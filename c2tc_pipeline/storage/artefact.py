@@ -102,7 +102,8 @@ def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
     manifest = read_manifest(target)
     if manifest["kind"] != kind:
         raise InputError(
-            f"Output directory {str(target)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}; choose another path."
+            f"Output directory {str(target)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}; "
+            "choose another path."
         )
     listed = {entry["name"] for entry in manifest["files"]} | {MANIFEST_NAME}
     strange = sorted({_relative(path, target) for path in _files_below(target)} - listed)

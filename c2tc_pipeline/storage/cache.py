@@ -6,6 +6,7 @@ removed, computed again and reported; it is never trusted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -103,10 +104,9 @@ class ContentCache:
         def fill(path: Path) -> None:
             write(value, path)
 
-        try:
+        # Another process may store the same result first; both are equal by construction.
+        with contextlib.suppress(FileExistsError):
             publish_directory(entry, fill, kind=kind, settings={"key": key})
-        except FileExistsError:
-            pass  # Another process stored the same result first; both are equal by construction.
         return CacheLookup(value, hit=False, damaged=damaged)
 
 

@@ -1,0 +1,315 @@
+"""The command line: ``c2tc condense``, ``c2tc tables``, ``c2tc bench``.
+
+Commands parse, call the core and print. Mistakes of the user end with one sentence and exit code 2. Heavy imports happen
+inside commands, so that ``c2tc --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from c2tc_pipeline import __version__
+from c2tc_pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from c2tc_pipeline.condensation import CondensedTable
+    from c2tc_pipeline.condensation.stages import Listener
+    from c2tc_pipeline.tables import SplitSettings, TableSpec
+
+DEFAULT_CATALOGUE = Path("data") / "catalog.yaml"
+
+
+class _Group(click.Group):
+    """A group whose commands report user errors in one sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            _fail(str(error), 2)
+        except OSError as error:
+            _fail(f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else ""), 1)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="c2tc")
+def main() -> None:
+    """Make big tables small without losing what models learn from them."""
+
+
+@main.command()
+@click.argument("file", required=False)
+@click.option("--table", "table_name", help="A table of the catalogue, instead of FILE and --label.")
+@click.option("--catalogue", type=click.Path(path_type=Path), default=DEFAULT_CATALOGUE, show_default=True)
+@click.option("--label", help="The column to predict.")
+@click.option("--ratio", type=float, help="Condensed rows as a share of the rows, in (0, 1].  [default: 0.01]")
+@click.option("--rows", type=int, help="Condensed rows in all, instead of --ratio.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Directory to write; replaced if c2tc made it."
+)
+@click.option(
+    "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="numeric, string, code or drop; repeatable."
+)
+@click.option(
+    "--strings", type=click.Choice(["auto", "similarity", "target"]), help="Encoding of strings.  [default: auto]"
+)
+@click.option("--numeric", type=click.Choice(["quantile", "minmax"]), help="Scaling of numbers.  [default: quantile]")
+@click.option(
+    "--allocation",
+    type=click.Choice(["hfils", "optimal", "ratio", "fipc"]),
+    help="How rows are split over classes.  [default: hfils]",
+)
+@click.option("--gamma", help="0 to 1, or 'auto': how far small classes are favoured.  [default: 0.25]")
+@click.option(
+    "--representative", type=click.Choice(["centroid", "medoid"]), help="Means or real rows.  [default: centroid]"
+)
+@click.option(
+    "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed gives the same table.  [default: 0]")
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
+)
+@click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where weights and curves are kept.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def condense(
+    file: str | None,
+    table_name: str | None,
+    catalogue: Path,
+    label: str | None,
+    ratio: float | None,
+    rows: int | None,
+    out: Path,
+    roles: tuple[str, ...],
+    gamma: str | None,
+    split: bool,
+    seed: int | None,
+    cache_dir: Path | None,
+    no_cache: bool,
+    as_json: bool,
+    quiet: bool,
+    **choices: str | None,
+) -> None:
+    """Condense FILE (CSV or Parquet, a path or s3://) into a few rows that models can train on.
+
+    \b
+    Examples:
+      c2tc condense adult.csv --label income --ratio 0.001 --out small
+      c2tc condense --table flights --ratio 0.001 --out runs/flights
+    """
+    spec = _described(file, table_name, catalogue, label)
+    settings = spec.settings.model_dump()
+    settings.update({name: value for name, value in choices.items() if value is not None})
+    if seed is not None:
+        settings["seed"] = seed
+    if gamma is not None:
+        settings["gamma"] = _gamma(gamma)
+    if ratio is not None and rows is not None:
+        raise InputError("Both --ratio and --rows are given; choose one of them.")
+
+    from rich.console import Console
+
+    from c2tc_pipeline.condensation.table import ARTEFACT_KIND
+    from c2tc_pipeline.storage import default_cache_directory
+    from c2tc_pipeline.storage.artefact import check_target
+
+    check_target(out, kind=ARTEFACT_KIND, replace=True)
+    cache = None if no_cache else cache_dir or default_cache_directory()
+    console = Console(stderr=True)
+
+    from c2tc_pipeline.terminal import StageBars, print_summary
+
+    with StageBars(console, quiet=quiet or as_json) as bars:
+        table = _condensed(
+            spec,
+            ratio=spec.ratios[0] if ratio is None else ratio,
+            rows=rows,
+            roles={**spec.roles, **_roles(roles)},
+            split=spec.split if split else None,
+            settings=settings,
+            cache=cache,
+            out=out,
+            listener=bars,
+        )
+    if as_json:
+        click.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
+    elif not quiet:
+        print_summary(table, Console())
+        click.echo(f"Written: {out}/condensed.parquet, condensed_original.parquet, report.html and more")
+
+
+@main.command()
+@click.argument("catalogue", type=click.Path(path_type=Path), default=DEFAULT_CATALOGUE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def tables(catalogue: Path, as_json: bool) -> None:
+    """List the tables of CATALOGUE and check that each can be read and has its label."""
+    from c2tc_pipeline.tables import load_catalogue, validate_catalogue
+
+    loaded = load_catalogue(catalogue)
+    reports = validate_catalogue(loaded)
+    if as_json:
+        listed = [{**vars(report), "label": loaded[report.name].label} for report in reports]
+        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            spec = loaded[report.name]
+            size = f"{report.rows:,} rows" if report.rows is not None else "rows not counted"
+            state = f"{size}, {report.columns} columns" if report.problem is None else f"PROBLEM: {report.problem}"
+            ratios = ", ".join(f"{ratio:g}" for ratio in spec.ratios)
+            click.echo(f"{report.name}: label {spec.label!r}, ratios {ratios}; {state}")
+            if spec.description:
+                click.echo(f"    {spec.description.strip()}")
+    if any(report.problem is not None for report in reports):
+        sys.exit(2)
+
+
+@main.command()
+@click.argument("name", type=click.Choice(["speed"]))
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Directory with covertype.parquet and diabetes130us.parquet.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="File to write the results to, as JSON.")
+def bench(name: str, data: Path, out: Path | None) -> None:
+    """Measure speed side by side with the reference methods, as ratios within one run."""
+    from c2tc_pipeline.evaluation.speed import measure_speed
+
+    results = measure_speed(data, report=click.echo)
+    if out is not None:
+        out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+def _described(file: str | None, table_name: str | None, catalogue: Path, label: str | None) -> TableSpec:
+    """Return the table to condense, from the catalogue or from the command line."""
+    from c2tc_pipeline.tables import TableSpec, load_catalogue
+
+    if (file is None) == (table_name is None):
+        raise InputError("Name a FILE to condense, or a table of the catalogue with --table, but not both.")
+    if table_name is not None:
+        if label is not None:
+            raise InputError("--label is given by the catalogue; leave it out with --table.")
+        loaded = load_catalogue(catalogue)
+        spec = loaded.table(table_name)
+        return spec.model_copy(update={"source": str(loaded.resolve_source(spec))})
+    if label is None:
+        raise InputError("Which column is to be predicted? Name it with --label.")
+    return TableSpec(name="table", source=str(file), label=label)
+
+
+def _condensed(
+    spec: TableSpec,
+    *,
+    ratio: float,
+    rows: int | None,
+    roles: dict[str, Any],
+    split: SplitSettings | None,
+    settings: dict[str, Any],
+    cache: Path | None,
+    out: Path,
+    listener: Listener,
+) -> CondensedTable:
+    """Read, condense, write; nothing is published unless all of it succeeds."""
+    from c2tc_pipeline.condensation import SingletonWarning
+    from c2tc_pipeline.condensation import condense as condense_table
+    from c2tc_pipeline.condensation.stages import StageClock
+    from c2tc_pipeline.condensation.table import ARTEFACT_KIND, write_parquet
+    from c2tc_pipeline.reports import render_report
+    from c2tc_pipeline.storage import publish_directory
+    from c2tc_pipeline.tables import read_table
+
+    clock = StageClock(listener)
+    with clock.stage("read"):
+        frame = read_table(spec.source)
+    sides = None if split is None else _split(frame, spec.label, split)
+    train = frame if sides is None else frame.loc[(sides["side"] == "train").to_numpy()]
+    seed = settings.pop("seed")
+    with warnings.catch_warnings():
+        # The count of singletons is among the notices that are printed.
+        warnings.simplefilter("ignore", SingletonWarning)
+        table = condense_table(
+            train,
+            spec.label,
+            ratio,
+            rows=rows,
+            roles=roles,
+            validation=None if sides is None else frame.loc[(sides["side"] == "validation").to_numpy()],
+            cache_dir=cache,
+            random_state=seed,
+            name=spec.name if spec.name != "table" else Path(spec.source).stem,
+            listener=listener,
+            **settings,
+        )
+    if sides is not None:
+        positions = sides.loc[sides["side"] == "train", "source_row"].to_numpy()
+        table.membership["source_row"] = positions[table.membership["source_row"]]
+    table.summary["seconds"] = {**clock.seconds, **table.summary["seconds"]}
+    table.summary["source"] = spec.source
+
+    def write(directory: Path) -> None:
+        table.write_files(directory)
+        (directory / "report.html").write_text(render_report(table), encoding="utf-8")
+        if sides is not None:
+            write_parquet(sides, directory / "split.parquet")
+
+    listener("write", 0, 1)
+    publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
+    listener("write", 1, 1)
+    return table
+
+
+def _split(frame: pd.DataFrame, label: str, settings: SplitSettings) -> pd.DataFrame:
+    """Return the side of every row that has a label."""
+    import numpy as np
+    import pandas as pd
+
+    from c2tc_pipeline.tables import duplicate_groups, prepare_table, split_rows
+
+    prepared = prepare_table(frame, label=label)
+    groups = duplicate_groups(prepared.X) if settings.group_duplicates else None
+    parts = split_rows(
+        prepared.y, validation=settings.validation, test=settings.test, seed=settings.seed, groups=groups
+    )
+    side = np.full(len(frame), "no label", dtype=object)
+    for name in ("train", "validation", "test"):
+        side[prepared.row_ids[getattr(parts, name)]] = name
+    return pd.DataFrame({"source_row": np.arange(len(frame)), "side": pd.Series(side, dtype="str")})
+
+
+def _roles(assignments: tuple[str, ...]) -> dict[str, str]:
+    roles = {}
+    for assignment in assignments:
+        column, separator, role = assignment.rpartition("=")
+        if not separator or not column:
+            raise InputError(f"--role {assignment!r} is not of the form COLUMN=ROLE.")
+        roles[column] = role
+    return roles
+
+
+def _gamma(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"gamma is {text!r}, but must be a number between 0 and 1, or 'auto'.") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""One call from a raw table to a condensed one."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.condensation.original import summarise_members
+from c2tc_pipeline.condensation.projection import project
+from c2tc_pipeline.condensation.representatives import SingletonWarning, singleton_message
+from c2tc_pipeline.condensation.stages import Listener, StageClock
+from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
+from c2tc_pipeline.tables.roles import Role
+
+
+def condense(
+    frame: pd.DataFrame,
+    label: str,
+    ratio: float = 0.01,
+    *,
+    rows: int | None = None,
+    roles: Mapping[str, Role | str] | None = None,
+    strings: str = "auto",
+    numeric: str = "quantile",
+    encoder: TableEncoder | None = None,
+    allocation: str | Allocator = "hfils",
+    gamma: float | str = 0.25,
+    losses: str = "curves",
+    representative: str = "centroid",
+    validation: pd.DataFrame | None = None,
+    device: str = "auto",
+    cache_dir: str | Path | None = None,
+    random_state: int = 0,
+    name: str = "table",
+    listener: Listener | None = None,
+) -> CondensedTable:
+    """Condense a table with mixed columns: encode, allocate rows to classes, cluster each class.
+
+    Keep test rows out of ``frame``: everything here is learnt from it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, with the label among its columns; not modified.
+    label : str
+        The column to predict.
+    ratio : float, default=0.01
+        Condensed rows as a share of the rows, in (0, 1]; every class gets at least one.
+    rows : int, optional
+        Condensed rows in all, instead of a ratio.
+    roles : mapping of str to str, optional
+        Roles of columns that inference would get wrong: "numeric", "string", "code" or "drop".
+    strings, numeric : str
+        Encoding of strings and scaling of numbers, as in :class:`HybridEncoder`.
+    encoder : TableEncoder, optional
+        Another encoder, which is fitted here, instead of ``HybridEncoder(strings, numeric)``.
+    allocation, gamma, losses, representative : optional
+        As in :class:`Condenser`.
+    validation : DataFrame, optional
+        Labelled rows on which ``gamma="auto"`` is chosen; without them a tenth of the table is kept aside for that.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where the heavy work runs.
+    cache_dir : path, optional
+        Where autoencoder weights and loss curves are kept between calls.
+    random_state : int, default=0
+        The same number gives the same table.
+    name : str, default="table"
+        What the table is called in summaries and reports.
+    listener : callable, optional
+        Told about progress: (stage, steps done, steps in all).
+
+    Returns
+    -------
+    CondensedTable
+
+    Raises
+    ------
+    InputError
+        When the table or a setting can't be used; the message says why and what to do.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"age": rng.integers(18, 90, 500), "job": rng.choice(["nurse", "cook"], 500)})
+    >>> people["income"] = np.where(people.age + rng.normal(0, 9, 500) > 60, "high", "low")
+    >>> small = condense(people, label="income", ratio=0.02, random_state=0)
+    >>> len(small.X), small.encoder.transform(people.head(3)).shape
+    (10, (3, 2))
+    """
+    clock = StageClock(listener)
+    if rows is None and not 0 < ratio <= 1:
+        raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
+    with clock.stage("prepare"):
+        prepared = prepare_table(frame, label=label, roles=roles)
+        classes, codes = np.unique(prepared.y.to_numpy(), return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
+    if encoder is None:
+        encoder = HybridEncoder(strings, numeric, device=device, cache_dir=cache_dir, random_state=random_state)
+    condenser = Condenser(
+        ratio,
+        rows=rows,
+        allocation=allocation,
+        gamma=gamma,
+        losses=losses,
+        representative=representative,
+        device=device,
+        cache_dir=cache_dir,
+        random_state=random_state,
+    )
+    condenser.check(len(prepared.X), len(classes))
+    with clock.stage("encode"):
+        encoder.set_params(roles={column: prepared.roles[column].role for column in prepared.X.columns})
+        encoder.fit(prepared.X, codes)
+        encoder.classes_ = classes
+        encoded = encoder.add_noise(encoder.encode_rows(prepared.X, order))
+        held = None if validation is None else _encoded_validation(validation, label, encoder, classes)
+    centers = condenser._condense_sorted(encoded, edges, classes, order, validation=held, clock=clock)
+    with clock.stage("decode"):
+        if representative == "medoid":
+            centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
+        condensed_labels = np.repeat(classes, condenser.allocation_.counts)
+        y = pd.Series(condensed_labels, name=label).astype(prepared.y.dtype)
+        original = _in_original_schema(frame, prepared, condenser, y)
+        projection = project(
+            encoded,
+            codes[order],
+            centers,
+            np.repeat(np.arange(len(classes)), condenser.allocation_.counts),
+            condenser.weights_,
+            random_state,
+        )
+        projection["label"] = classes[projection["label"]]
+    notices = [*prepared.notices, *_notices(encoder, condenser)]
+    if condenser.singletons_:
+        warnings.warn(singleton_message(condenser.singletons_, len(centers)), SingletonWarning, stacklevel=2)
+    allocated = condenser.allocation_
+    summary: dict[str, Any] = {
+        "table": name,
+        "rows_in": len(prepared.X),
+        "rows_out": len(centers),
+        "ratio": len(centers) / len(prepared.X),
+        "columns_in": len(prepared.X.columns),
+        "columns_encoded": encoded.shape[1],
+        "objective": allocated.objective,
+        "bound": allocated.bound,
+        "gap": allocated.gap,
+        "gamma": allocated.gamma,
+        "gamma_scores": [asdict(score) for score in condenser.partitions_.gamma_scores],
+        "kmeans_runs": allocated.evaluations + len(classes),
+        "singletons": condenser.singletons_,
+        "cache_hits": {
+            "autoencoder": getattr(encoder, "cache_hit_", None),
+            "loss_curves": condenser.partitions_.curves_cached if cache_dir is not None else None,
+        },
+        "seed": random_state,
+        "settings": {
+            "encoder": type(encoder).__name__,
+            "strings": getattr(encoder, "strings", None),
+            "numeric": encoder.get_params()["numeric"],
+            "allocation": allocated.method,
+            "gamma": gamma,
+            "losses": losses,
+            "representative": representative,
+        },
+        "seconds": clock.seconds,
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("numpy", "pandas", "scikit-learn", "torch")},
+        },
+    }
+    return CondensedTable(
+        X=pd.DataFrame(centers, columns=encoder.get_feature_names_out()),
+        y=y,
+        weight=pd.Series(condenser.weights_, name="weight"),
+        original=original,
+        membership=pd.DataFrame({"source_row": prepared.row_ids, "condensed_row": condenser.membership_}),
+        encoder=encoder,
+        allocation=allocated,
+        classes=classes.tolist(),
+        class_rows=np.diff(edges).tolist(),
+        curves=condenser.curves_,
+        roles=_roles_table(prepared, encoder),
+        projection=projection,
+        notices=notices,
+        summary=summary,
+    )
+
+
+def _encoded_validation(
+    validation: pd.DataFrame, label: str, encoder: TableEncoder, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if label not in validation.columns:
+        raise InputError(f"The validation rows lack the label column {label!r}; add it.")
+    known = validation[validation[label].isin(classes)]
+    return encoder.transform(known), np.searchsorted(classes, known[label].to_numpy())
+
+
+def _in_original_schema(
+    frame: pd.DataFrame, prepared: PreparedTable, condenser: Condenser, y: pd.Series[Any]
+) -> pd.DataFrame:
+    """Return condensed rows in the source's columns; identifiers and columns dropped by the user are left out."""
+    kept = [n for n, c in prepared.roles.items() if c.role is not Role.DROP or (c.distinct <= 1 and c.missing == 0)]
+    by_name = {str(column): column for column in frame.columns}
+    columns = []
+    for name in kept:
+        source = frame[by_name[name]].iloc[prepared.row_ids]
+        if condenser.representative == "medoid":
+            columns.append(source.iloc[condenser.sample_indices_].reset_index(drop=True).rename(name))
+        else:
+            column = prepared.X[name] if name in prepared.X and prepared.roles[name].role is Role.STRING else source
+            summary = summarise_members(column, prepared.roles[name].role, condenser.membership_, len(y))
+            columns.append(summary.rename(name))
+    return pd.concat([*columns, y], axis=1)
+
+
+def _notices(encoder: TableEncoder, condenser: Condenser) -> list[Notice]:
+    notices = list(getattr(encoder, "notices_", []))
+    if condenser.partitions_.curves_damaged:
+        notices.append(
+            Notice("damaged_cache", "The cached loss curves were damaged; they were measured again and replaced.")
+        )
+    if condenser.singletons_:
+        notices.append(Notice("singletons", singleton_message(condenser.singletons_, len(condenser.weights_))))
+    return notices
+
+
+def _roles_table(prepared: PreparedTable, encoder: TableEncoder) -> pd.DataFrame:
+    choices = {choice.column: choice for choice in getattr(encoder, "string_choices_", [])}
+    return pd.DataFrame(
+        [
+            {
+                "column": name,
+                "role": column.role.value,
+                "encoding": encoder.encoding_of(name),
+                "reason": f"{column.reason}; {choices[name].reason}" if name in choices else column.reason,
+                "distinct": column.distinct,
+                "missing": column.missing,
+            }
+            for name, column in prepared.roles.items()
+        ],
+        columns=["column", "role", "encoding", "reason", "distinct", "missing"],
+    )

@@ -1,0 +1,221 @@
+"""The condenser as a scikit-learn sampler: ``fit_resample(X, y)``, as in imbalanced-learn."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_X_y
+
+from c2tc_pipeline.allocation import Allocator, budget_for_ratio, make_allocator
+from c2tc_pipeline.condensation.partition import PartitionSettings, partition_classes
+from c2tc_pipeline.condensation.representatives import (
+    REPRESENTATIVES,
+    SingletonWarning,
+    condensed_of_rows,
+    nearest_rows,
+    singleton_message,
+)
+from c2tc_pipeline.condensation.stages import Listener, StageClock
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.storage import ContentCache
+
+
+class Condenser(BaseEstimator):
+    """Condense numeric rows class by class: allocate a budget of rows over the classes, then cluster each class.
+
+    For tables with strings, codes and missing values put :class:`~c2tc_pipeline.HybridEncoder` before it, or call
+    :func:`~c2tc_pipeline.condense`, which does both.
+
+    Parameters
+    ----------
+    ratio : float, default=0.01
+        Condensed rows as a share of the rows; every class gets at least one.
+    rows : int, optional
+        Condensed rows in all, instead of a ratio.
+    allocation : {"hfils", "optimal", "ratio", "fipc"} or Allocator, default="hfils"
+        How the budget is split over the classes.
+    gamma : float or "auto", default=0.25
+        Exponent of class sizes in the objective, from 0 (large classes dominate) to 1 (classes count alike). ``"auto"``
+        is chosen on rows kept aside.
+    losses : {"curves", "exact"}, default="curves"
+        Whether the allocator reads measured loss curves or runs k-means on all rows for every question, as in the paper.
+    representative : {"centroid", "medoid"}, default="centroid"
+        Whether a condensed row is the mean of its cluster or the real row next to it.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where k-means runs.
+    cache_dir : path, optional
+        Where loss curves are kept, under the hash of what determines them.
+    random_state : int, default=0
+        Determines everything random.
+
+    Attributes
+    ----------
+    allocation_ : Allocation
+        Condensed rows per class, in the order of ``classes_``, with objective, bound and trace.
+    weights_ : ndarray of int
+        How many source rows stand behind each condensed row.
+    membership_ : ndarray of int
+        The condensed row of each source row.
+    classes_ : ndarray
+        The classes, sorted.
+    curves_ : list of ClassCurve or None
+        The loss curve of each class.
+    sample_indices_ : ndarray of int
+        The source row next to each condensed row; with ``"medoid"`` it is the condensed row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(1000, weights=[0.9], random_state=0)
+    >>> condenser = Condenser(ratio=0.02, random_state=0)
+    >>> X_small, y_small = condenser.fit_resample(X, y)
+    >>> X_small.shape, int(condenser.weights_.sum())
+    ((20, 20), 1000)
+    """
+
+    def __init__(
+        self,
+        ratio: float = 0.01,
+        *,
+        rows: int | None = None,
+        allocation: str | Allocator = "hfils",
+        gamma: float | str = 0.25,
+        losses: str = "curves",
+        representative: str = "centroid",
+        device: str = "auto",
+        cache_dir: str | Path | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.ratio = ratio
+        self.rows = rows
+        self.allocation = allocation
+        self.gamma = gamma
+        self.losses = losses
+        self.representative = representative
+        self.device = device
+        self.cache_dir = cache_dir
+        self.random_state = random_state
+
+    def fit_resample(
+        self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None, listener: Listener | None = None
+    ) -> tuple[Any, Any]:
+        """Condense rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            Numbers without gaps.
+        y : array or Series of shape (n,)
+            Classes.
+        validation : tuple of (X, y), optional
+            Rows on which ``gamma="auto"`` is chosen.
+        listener : callable, optional
+            Told about progress: (stage, steps done, steps in all).
+
+        Returns
+        -------
+        X_condensed, y_condensed
+            Of the same types as ``X`` and ``y``.
+        """
+        rows, labels = _numbers_and_classes(X, y)
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(f"The label has one class only ({classes[0]!r}); condensing needs at least 2 classes.")
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
+        held = None if validation is None else _known_classes(*_numbers_and_classes(*validation), classes)
+        centers = self._condense_sorted(rows[order], edges, classes, order, validation=held, clock=StageClock(listener))
+        if self.singletons_:
+            warnings.warn(singleton_message(self.singletons_, len(centers)), SingletonWarning, stacklevel=2)
+        condensed_labels = np.repeat(classes, self.allocation_.counts)
+        if self.representative == "medoid":
+            centers = rows[self.sample_indices_]
+        return _like(X, centers), _like_labels(y, condensed_labels)
+
+    def _condense_sorted(
+        self,
+        X: np.ndarray,
+        edges: np.ndarray,
+        classes: np.ndarray,
+        order: np.ndarray,
+        *,
+        validation: tuple[np.ndarray, np.ndarray] | None,
+        clock: StageClock,
+    ) -> np.ndarray:
+        """Condense rows that are sorted by class, set the fitted attributes and return the cluster means.
+
+        ``order`` says where each sorted row stands in the table that the caller knows.
+        """
+        settings = PartitionSettings(
+            budget=self.check(len(X), len(classes)),
+            allocation=self.allocation,
+            gamma=self.gamma,
+            losses=self.losses,
+            device=self.device,
+            seed=self.random_state,
+        )
+        cache = None if self.cache_dir is None else ContentCache(self.cache_dir)
+        done = partition_classes(X, edges, settings, validation=validation, cache=cache, clock=clock)
+        self.partitions_ = done
+        self.allocation_ = done.allocation
+        self.curves_ = done.curves
+        self.classes_ = classes
+        self.n_features_in_ = X.shape[1]
+        self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
+        self.membership_ = condensed_of_rows(done.results, order)
+        self.sample_indices_ = order[nearest_rows(X, edges, done.results)]
+        self.singletons_ = int((self.weights_ == 1).sum())
+        return np.vstack([result.centers for result in done.results])
+
+    def check(self, n: int, n_classes: int) -> int:
+        """Refuse settings that can't be used, before anything is computed, and return the number of condensed rows."""
+        if self.representative not in REPRESENTATIVES:
+            raise InputError(
+                f"Representative {self.representative!r} is unknown; choose one of: {', '.join(REPRESENTATIVES)}."
+            )
+        make_allocator(self.allocation)
+        if self.rows is None:
+            return budget_for_ratio(self.ratio, n, n_classes)
+        if not n_classes <= self.rows <= n:
+            raise InputError(
+                f"A budget of {self.rows} condensed rows does not fit: it must be at least {n_classes}, the number of "
+                f"classes, and at most {n}, the number of rows."
+            )
+        return int(self.rows)
+
+
+def _numbers_and_classes(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        rows, labels = check_X_y(X, y, dtype=[np.float64, np.float32], order="C")
+    except ValueError as error:
+        if isinstance(X, pd.DataFrame) and any(not pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
+            text = next(name for name in X.columns if not pd.api.types.is_numeric_dtype(X[name]))
+            raise InputError(
+                f"Column {text!r} does not hold numbers; encode the table with HybridEncoder first, or call condense()."
+            ) from None
+        raise error
+    check_classification_targets(labels)
+    return rows, labels
+
+
+def _known_classes(X: np.ndarray, y: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    kept = np.isin(y, classes)
+    return X[kept], np.searchsorted(classes, y[kept])
+
+
+def _like(X: Any, condensed: np.ndarray) -> Any:
+    if isinstance(X, pd.DataFrame):
+        return pd.DataFrame(condensed, columns=X.columns)
+    return condensed
+
+
+def _like_labels(y: Any, condensed: np.ndarray) -> Any:
+    if isinstance(y, pd.Series):
+        return pd.Series(condensed, name=y.name).astype(y.dtype)
+    return condensed

@@ -1,0 +1,196 @@
+"""From encoded rows to a partition of every class: curves, allocation, clustering.
+
+This is the method itself, for rows that are already numbers and already sorted by class. Tables, encoders and files are
+the business of the files around it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from c2tc_pipeline.allocation import (
+    Allocation,
+    AllocationProblem,
+    Allocator,
+    CurveLosses,
+    ExactLosses,
+    make_allocator,
+    proportional_counts,
+)
+from c2tc_pipeline.allocation.bound import dual_bound
+from c2tc_pipeline.clustering import ClassCurve, ClassRows, KMeansResult, MeasuredCurve, make_engine, measure_curves
+from c2tc_pipeline.condensation.gamma import GammaScore, choose_gamma
+from c2tc_pipeline.condensation.stages import StageClock
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.storage import ContentCache
+
+LOSSES = ("curves", "exact")
+
+
+@dataclass(frozen=True)
+class PartitionSettings:
+    """How a table is partitioned.
+
+    Parameters
+    ----------
+    budget : int
+        Condensed rows in all.
+    allocation : str or Allocator
+        Who splits the budget.
+    gamma : float or "auto"
+        Exponent of class sizes in the objective; ``"auto"`` is chosen on validation rows.
+    losses : {"curves", "exact"}
+        Whether allocators read measured curves or run k-means for every question, as the paper does.
+    device : str
+        Where k-means runs.
+    seed : int
+        Determines everything random.
+    """
+
+    budget: int
+    allocation: str | Allocator = "hfils"
+    gamma: float | str = 0.25
+    losses: str = "curves"
+    device: str = "auto"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ClassPartitions:
+    """The partition of every class, and how it came about.
+
+    Parameters
+    ----------
+    allocation : Allocation
+        The split of the budget. Objective and bound are measured: the objective over all rows after clustering, the bound
+        for curves that pass through what was measured.
+    results : list of KMeansResult
+        The partition of each class, the largest clusters first.
+    curves : list of ClassCurve or None
+        The loss curves; None when losses were exact.
+    curves_cached : bool
+        Whether the curves came from the cache.
+    gamma_scores : list of GammaScore
+        What each gamma scored; empty when gamma was given.
+    """
+
+    allocation: Allocation
+    results: list[KMeansResult]
+    curves: list[ClassCurve] | None
+    curves_cached: bool = False
+    curves_damaged: bool = False
+    gamma_scores: list[GammaScore] = field(default_factory=list)
+
+
+def partition_classes(
+    X: np.ndarray,
+    edges: np.ndarray,
+    settings: PartitionSettings,
+    *,
+    validation: tuple[np.ndarray, np.ndarray] | None = None,
+    cache: ContentCache | None = None,
+    clock: StageClock | None = None,
+) -> ClassPartitions:
+    """Partition every class of a table.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Encoded rows sorted by class, C-contiguous, float32 or float64.
+    edges : ndarray of int of shape (classes + 1,)
+        Where each class begins, and the end.
+    settings : PartitionSettings
+        Budget, allocator, gamma, seed.
+    validation : tuple of (rows, class numbers), optional
+        Rows for choosing gamma; without them a tenth of ``X`` is kept aside for that choice.
+    cache : ContentCache, optional
+        Where loss curves are kept.
+    clock : StageClock, optional
+        Times the stages.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
+    >>> done = partition_classes(X, np.array([0, 40, 60]), PartitionSettings(budget=6))
+    >>> int(done.allocation.counts.sum()), [len(result.centers) for result in done.results] == done.allocation.counts.tolist()
+    (6, True)
+    """
+    clock = clock or StageClock()
+    engine = make_engine(settings.device)
+    classes = [ClassRows(X[a:b], engine) for a, b in itertools.pairwise(edges)]
+    sizes = np.diff(edges)
+    if settings.losses not in LOSSES:
+        raise InputError(f"Losses {settings.losses!r} are unknown; choose one of: {', '.join(LOSSES)}.")
+    measured: list[MeasuredCurve] | None = None
+    cached = damaged = False
+    losses: CurveLosses | ExactLosses = ExactLosses(classes, seed=settings.seed)
+    if settings.losses == "curves":
+        with clock.stage("curves") as tick:
+            largest = _largest_of_interest(sizes, settings.budget)
+            found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
+        measured, cached, damaged = found.value, found.hit, found.damaged
+        losses = CurveLosses([m.curve for m in measured])
+    allocator = make_allocator(settings.allocation)
+    scores: list[GammaScore] = []
+    with clock.stage("allocate"):
+        gamma = settings.gamma
+        if isinstance(gamma, str):
+            if gamma != "auto":
+                raise InputError(f"gamma is {gamma!r}, but must be a number between 0 and 1, or 'auto'.")
+            gamma, scores = choose_gamma(
+                classes, settings.budget, losses, allocator, validation=validation, seed=settings.seed
+            )
+        problem = AllocationProblem(sizes, settings.budget, losses, gamma=gamma)
+        allocation = allocator.allocate(problem, random_state=settings.seed)
+    results = []
+    with clock.stage("cluster") as tick:
+        for index, (rows, k) in enumerate(zip(classes, allocation.counts.tolist(), strict=True)):
+            start = None if measured is None else measured[index].start_for(k)
+            seed = np.random.SeedSequence([settings.seed, index, k])
+            results.append(_largest_first(rows.cluster(k, init=start, seed=seed)))
+            tick(index + 1, len(classes))
+    curves = None if measured is None else [m.curve for m in measured]
+    allocation = _as_measured(allocation, problem, results, curves)
+    return ClassPartitions(allocation, results, curves, cached, damaged, scores)
+
+
+def _largest_of_interest(sizes: np.ndarray, budget: int) -> np.ndarray:
+    """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
+    upper = np.minimum(budget - (len(sizes) - 1), sizes)
+    return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))
+
+
+def _largest_first(result: KMeansResult) -> KMeansResult:
+    """Number clusters by falling weight, ties by first member, so that equal partitions are stored as equal bytes."""
+    first = np.full(len(result.counts), len(result.labels))
+    np.minimum.at(first, result.labels, np.arange(len(result.labels)))
+    order = np.lexsort((first, -result.counts))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return dataclasses.replace(
+        result,
+        centers=result.centers[order],
+        counts=result.counts[order],
+        labels=place[result.labels].astype(np.int32),
+    )
+
+
+def _as_measured(
+    allocation: Allocation, problem: AllocationProblem, results: list[KMeansResult], curves: list[ClassCurve] | None
+) -> Allocation:
+    """Replace the objective by the one measured over all rows, and the bound by one for curves that pass through it."""
+    weights = problem.sizes.astype(np.float64) ** allocation.gamma
+    inertia = np.array([result.inertia for result in results])
+    objective = float((inertia / weights).sum())
+    if curves is None:
+        return dataclasses.replace(allocation, objective=objective)
+    passing = []
+    for curve, k, loss in zip(curves, allocation.counts, inertia, strict=True):
+        expected = float(curve.at(np.array([k]))[0])
+        passing.append(curve.scaled(loss / expected) if expected > 0 else curve)
+    through = AllocationProblem(problem.sizes, problem.budget, CurveLosses(passing), gamma=allocation.gamma)
+    return dataclasses.replace(allocation, objective=objective, bound=dual_bound(through, objective))

@@ -1,0 +1,48 @@
+"""Stages of a condensation: how long each takes, and who is told about its progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Listener = Callable[[str, int, int], None]
+"""Called with (stage, steps done, steps in all); the first call of a stage has 0 steps done, the last has all."""
+
+
+class StageClock:
+    """Times stages and passes their progress on.
+
+    Parameters
+    ----------
+    listener : callable, optional
+        Told about progress.
+
+    Examples
+    --------
+    >>> clock = StageClock(lambda stage, done, total: print(stage, done, total))
+    >>> with clock.stage("encode") as tick:
+    ...     tick(1, 2)
+    encode 0 1
+    encode 1 2
+    encode 1 1
+    >>> list(clock.seconds)
+    ['encode']
+    """
+
+    def __init__(self, listener: Listener | None = None) -> None:
+        self.listener = listener
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """Time a stage; yields what its code calls with (steps done, steps in all)."""
+        self._tell(name, 0, 1)
+        started = time.perf_counter()
+        yield lambda done, total: self._tell(name, done, total)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+        self._tell(name, 1, 1)
+
+    def _tell(self, name: str, done: int, total: int) -> None:
+        if self.listener is not None:
+            self.listener(name, done, total)

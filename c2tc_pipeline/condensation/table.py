@@ -1,0 +1,176 @@
+"""The condensed table: what comes out, in memory and on disk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.allocation import Allocation
+from c2tc_pipeline.clustering import ClassCurve
+from c2tc_pipeline.encoding import TableEncoder, load_encoder, save_encoder
+from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.storage import publish_directory, verify_directory
+
+ARTEFACT_KIND = "condensed-table"
+
+
+@dataclass
+class CondensedTable:
+    """A condensed table: few rows that stand for many.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Encoded rows, what a model trains on; the same columns that ``encoder.transform`` returns.
+    y : Series
+        The label of each row.
+    weight : Series of int
+        How many source rows stand behind each row.
+    original : DataFrame
+        The same rows in the original schema: numbers in their own units, categories by name, the label last.
+    membership : DataFrame
+        ``source_row`` (position in the source table) and ``condensed_row``, for every source row with a label.
+    encoder : TableEncoder
+        Encodes new rows for a model trained on ``X``.
+    allocation : Allocation
+        Condensed rows per class, in the order of ``classes``, with objective, bound and trace.
+    classes : list
+        The class values.
+    class_rows : list of int
+        Source rows of each class.
+    curves : list of ClassCurve or None
+        The loss curve of each class.
+    roles : DataFrame
+        What each source column was taken for, and why.
+    projection : DataFrame
+        Source and condensed rows in two dimensions, for pictures.
+    notices : list of Notice
+        What was noticed about the table and done about it.
+    summary : dict
+        Settings, sizes, objective, bound, seconds by stage; plain JSON values.
+
+    Examples
+    --------
+    >>> from c2tc_pipeline import condense
+    >>> rows = pd.DataFrame({"x": range(100), "y": ["a"] * 80 + ["b"] * 20})
+    >>> small = condense(rows, label="y", ratio=0.1, roles={"x": "numeric"})
+    >>> len(small.X), int(small.weight.sum()), small.original.columns.tolist()
+    (10, 100, ['x', 'y'])
+    """
+
+    X: pd.DataFrame
+    y: pd.Series[Any]
+    weight: pd.Series[Any]
+    original: pd.DataFrame
+    membership: pd.DataFrame
+    encoder: TableEncoder
+    allocation: Allocation
+    classes: list[Any]
+    class_rows: list[int]
+    curves: list[ClassCurve] | None
+    roles: pd.DataFrame
+    projection: pd.DataFrame
+    notices: list[Notice]
+    summary: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def label_name(self) -> str:
+        """The name of the label column."""
+        return str(self.y.name)
+
+    def save(self, directory: str | Path, *, replace: bool = False) -> Path:
+        """Write the table into a directory, all or nothing; :meth:`load` reads it back.
+
+        Parameters
+        ----------
+        directory : path
+            Created; an existing one is refused unless it is empty.
+        replace : bool, default=False
+            Replace a condensed table that was saved there before.
+        """
+        return publish_directory(directory, self.write_files, kind=ARTEFACT_KIND, replace=replace)
+
+    def write_files(self, directory: Path) -> None:
+        """Write all files of the table into an existing directory."""
+        weight = weight_column([*self.X.columns, *self.original.columns])
+        encoded = pd.concat([self.X, self.y, self.weight.rename(weight)], axis=1)
+        write_parquet(encoded, directory / "condensed.parquet")
+        write_parquet(
+            pd.concat([self.original, self.weight.rename(weight)], axis=1), directory / "condensed_original.parquet"
+        )
+        write_parquet(self.membership, directory / "membership.parquet")
+        write_parquet(self.projection.astype({"label": str}), directory / "projection.parquet")
+        save_encoder(self.encoder, directory / "encoder")
+        values = {
+            **self.summary,
+            "label": self.label_name,
+            "weight_column": weight,
+            "classes": [_plain(value) for value in self.classes],
+            "class_rows": self.class_rows,
+            "allocation": self.allocation.to_dict(),
+            "curves": None if self.curves is None else [curve.to_dict() for curve in self.curves],
+            "roles": self.roles.to_dict(orient="records"),
+            "notices": [notice.to_dict() for notice in self.notices],
+        }
+        text = json.dumps(values, indent=2, ensure_ascii=False, default=_plain)
+        (directory / "summary.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+    @classmethod
+    def load(cls, directory: str | Path) -> CondensedTable:
+        """Read a table that :meth:`save` or ``c2tc condense`` wrote; every file is checked against the manifest."""
+        directory = Path(directory)
+        verify_directory(directory, kind=ARTEFACT_KIND)
+        values = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        label, weight = values.pop("label"), values.pop("weight_column")
+        encoded = pd.read_parquet(directory / "condensed.parquet")
+        curves = values.pop("curves")
+        return cls(
+            X=encoded.drop(columns=[label, weight]),
+            y=encoded[label],
+            weight=encoded[weight].rename("weight"),
+            original=pd.read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
+            membership=pd.read_parquet(directory / "membership.parquet"),
+            encoder=load_encoder(directory / "encoder"),
+            allocation=Allocation.from_dict(values.pop("allocation")),
+            classes=values.pop("classes"),
+            class_rows=values.pop("class_rows"),
+            curves=None if curves is None else [ClassCurve.from_dict(curve) for curve in curves],
+            roles=pd.DataFrame(values.pop("roles")),
+            projection=pd.read_parquet(directory / "projection.parquet"),
+            notices=[Notice(**notice) for notice in values.pop("notices")],
+            summary=values,
+        )
+
+
+def weight_column(taken: list[str]) -> str:
+    """Return a name for the column of weights that no other column has.
+
+    Examples
+    --------
+    >>> weight_column(["age"]), weight_column(["weight"])
+    ('weight', 'c2tc_weight')
+    """
+    name = "weight"
+    while name in taken:
+        name = f"c2tc_{name}"
+    return name
+
+
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table with page checksums; the same table gives the same bytes."""
+    frame.to_parquet(path, engine="pyarrow", compression="zstd", index=False, write_page_checksum=True)
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value for NumPy scalars; anything else becomes text."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

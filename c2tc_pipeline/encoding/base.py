@@ -1,0 +1,189 @@
+"""What all table encoders share: roles, blocks of rows, names of outputs, and storage without pickle."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables.kinds import to_numbers, to_text
+from c2tc_pipeline.tables.roles import Role, infer_roles
+
+# Rows encoded at once: the temporary columns of a block stay within a processor's cache.
+_BLOCK_ROWS = 65_536
+# No column can have this name, so role inference leaves none out.
+_NO_LABEL = "\0"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Base of encoders from tables with mixed columns to numbers in [0, 1].
+
+    A subclass stores its parameters in ``__init__`` and builds the parts in :meth:`_fit_parts`.
+    """
+
+    roles: Mapping[str, Role | str] | None
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn the encoding from training rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Rows. Columns of an array are called ``x0``, ``x1``, ...
+        y : array of shape (n,), optional
+            Labels; needed when a column is encoded by its target.
+
+        Returns
+        -------
+        TableEncoder
+            The encoder itself.
+        """
+        frame = _as_frame(X, fitting=True)
+        self._remember_columns(X, frame)
+        labels = None if y is None else _as_labels(y, len(frame))
+        self.roles_ = infer_roles(frame, label=_NO_LABEL, overrides=self.roles)
+        self.classes_, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
+        kept = [column for column in self.roles_.values() if column.role is not Role.DROP]
+        if not kept:
+            raise InputError(
+                f"No column can be encoded: all {len(self.roles_)} are constant, empty or identifiers "
+                f"(n_samples={len(frame)}); give them roles to keep them."
+            )
+        typed = pd.DataFrame({column.name: as_role(frame[column.name], column.role) for column in kept})
+        self.parts_ = [part for part in self._fit_parts(typed, codes) if part.columns]
+        return self
+
+    @abstractmethod
+    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+        """Fit the parts to the kept columns, converted to their roles; ``y`` holds class numbers."""
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array
+            Rows with the columns seen in :meth:`fit`, in any order; further columns of a DataFrame are ignored.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n, outputs)
+            Values in [0, 1].
+        """
+        check_is_fitted(self, "parts_")
+        return self.encode_rows(self._checked_frame(X))
+
+    def encode_rows(self, frame: pd.DataFrame, rows: np.ndarray | None = None) -> np.ndarray:
+        """Encode the rows at the given positions, in that order, without a second copy of table or result.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A table with the columns seen in fit.
+        rows : ndarray of int, optional
+            Positions; all rows in table order by default.
+        """
+        frame = frame[[name for part in self.parts_ for name in part.columns]]
+        n = len(frame) if rows is None else len(rows)
+        out = np.empty((n, sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
+        for start in range(0, n, _BLOCK_ROWS):
+            here = slice(start, min(start + _BLOCK_ROWS, n))
+            block = frame.iloc[here] if rows is None else frame.iloc[rows[here]]
+            column = 0
+            for part in self.parts_:
+                typed = pd.DataFrame({c: as_role(block[c], self.roles_[c].role) for c in part.columns}, copy=False)
+                encoded = part.encode(typed)
+                out[here, column : column + encoded.shape[1]] = encoded
+                column += encoded.shape[1]
+        return out
+
+    def add_noise(self, encoded: np.ndarray) -> np.ndarray:
+        """Add the noise that training rows get, in place; encoders without noise return the rows as they are."""
+        return encoded
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the output columns."""
+        check_is_fitted(self, "parts_")
+        return np.array([name for part in self.parts_ for name in part.names()], dtype=object)
+
+    def encoding_of(self, column: str) -> str:
+        """Return which part encodes a column, or ``"dropped"``."""
+        return next((part.kind for part in self.parts_ if column in part.columns), "dropped")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "parts_")
+
+    def _remember_columns(self, X: Any, frame: pd.DataFrame) -> None:
+        self.n_features_in_ = frame.shape[1]
+        self.columns_ = list(frame.columns)
+        if isinstance(X, pd.DataFrame):
+            self.feature_names_in_ = np.array(self.columns_, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _checked_frame(self, X: Any) -> pd.DataFrame:
+        frame = _as_frame(X, fitting=False)
+        if not isinstance(X, pd.DataFrame):
+            if frame.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {frame.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+            return frame.set_axis(self.columns_, axis=1)
+        missing = [name for part in self.parts_ for name in part.columns if name not in frame.columns]
+        if missing:
+            raise InputError(
+                f"The rows lack column {missing[0]!r}"
+                + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+                + ", which the encoder was fitted with; add it (its values may be missing)."
+            )
+        return frame
+
+
+def as_role(series: pd.Series[Any], role: Role) -> pd.Series[Any]:
+    """Bring a column into the form that its role's part takes."""
+    if role is Role.NUMERIC:
+        plain_number = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
+        return series if plain_number else to_numbers(series).values
+    if role is Role.STRING and not isinstance(series.dtype, pd.StringDtype):
+        return to_text(series)
+    return series
+
+
+def _as_frame(X: Any, *, fitting: bool) -> pd.DataFrame:
+    if isinstance(X, pd.DataFrame):
+        frame = X if all(isinstance(name, str) for name in X.columns) else X.rename(columns=str)
+        if not frame.columns.is_unique:
+            repeated = frame.columns[frame.columns.duplicated()][0]
+            raise InputError(f"Column name {repeated!r} occurs more than once; rename one of them.")
+    else:
+        array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=1)
+        frame = pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
+    if fitting and len(frame) < 2:
+        raise InputError(
+            f"An encoder can't be fitted to {len(frame)} rows (n_samples={len(frame)}); it needs two or more."
+        )
+    return frame
+
+
+def _as_labels(y: Any, rows: int) -> np.ndarray:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        labels = labels.reshape(len(labels), -1)[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1 or len(labels) != rows:
+        raise ValueError(f"y has shape {np.shape(y)}, but one label is needed for each of {rows} rows.")
+    return labels if labels.dtype.kind in "biufSU" else labels.astype(str)

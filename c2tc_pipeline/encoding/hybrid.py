@@ -1,0 +1,244 @@
+"""HCFE, the hybrid encoding of the paper (Section V-A), and our two departures from it.
+
+The departures are parameters: ``strings="auto"`` encodes strings that are codes by their target, and
+``numeric="quantile"`` scales by rank. :meth:`HybridEncoder.as_in_paper` returns the paper's own setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.devices import resolve_device
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.binary import BinaryPart
+from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.similarity import SimilarityPart
+from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding
+from c2tc_pipeline.encoding.target import TargetPart
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.storage import ContentCache
+from c2tc_pipeline.tables.roles import Role
+
+STRING_ENCODINGS = ("auto", "similarity", "target")
+
+
+class HybridEncoder(TableEncoder):
+    """Encode mixed columns into [0, 1]: numbers scaled, codes by target, strings by similarity or target.
+
+    Parameters
+    ----------
+    strings : {"auto", "similarity", "target"}, default="auto"
+        How string columns are encoded. ``"similarity"`` is the paper's: n-gram similarities, compressed by an
+        autoencoder. ``"target"`` treats strings as codes. ``"auto"`` decides for each column and says why in
+        ``string_choices_``.
+    numeric : {"quantile", "minmax"}, default="quantile"
+        Scaling of numeric columns; ``"minmax"`` is the paper's.
+    ngram_range : tuple of int, default=(2, 4)
+        Shortest and longest n-gram.
+    latent_dim : int or None, default=None
+        Width of the autoencoder's code; None is the number of string columns, as in the paper.
+    hidden_dim : int, default=64
+        Width of its hidden layers.
+    epochs : int, default=10
+        Passes of training.
+    batch_size : int or None, default=None
+        Distinct rows per step; None is a thirty-second of them, from 64 to 2,048.
+    learning_rate : float, default=0.005
+        Largest step of training.
+    max_prototypes : int, default=1000
+        Most strings of a column that others are compared with.
+    smoothing : float, default=10.0
+        How many rows the overall class shares count for in target encoding (lambda).
+    noise : float, default=0.0
+        Standard deviation of the noise that :meth:`fit_transform` adds to target-encoded columns (sigma), in units of
+        their range. The paper adds noise without saying how much; cluster means average it away, so it is off.
+    scalar_target : bool, default=False
+        Average class numbers in target encoding, as printed in the paper, instead of one column per class.
+    roles : mapping of str to str, optional
+        Roles of columns that inference would get wrong: "numeric", "string", "code" or "drop".
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where the autoencoder trains.
+    cache_dir : path, optional
+        Where trained weights are kept, under the hash of what determines them.
+    random_state : int, default=0
+        Determines training, sampling and noise.
+
+    Attributes
+    ----------
+    roles_ : dict of str to ColumnRole
+        The role of each column, and why.
+    string_choices_ : list of StringChoice
+        How each string column is encoded, and why.
+    parts_ : list of Part
+        The fitted encodings.
+    cache_hit_ : bool or None
+        Whether the weights came from the cache; None when no autoencoder was needed.
+    losses_ : ndarray or None
+        Reconstruction error after each epoch.
+    notices_ : list of Notice
+        What was done about large vocabularies and damaged caches.
+
+    Notes
+    -----
+    Numeric columns with missing values get the median and a second column that marks them. Unseen strings keep their
+    real similarities, unseen codes get the overall class shares, and missing categories are categories of their own.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"age": [25, 40, 61, 33], "job": ["nurse", "engineer", "senior engineer", "nurse"]})
+    >>> encoder = HybridEncoder(random_state=0).fit(rows, ["no", "yes", "yes", "no"])
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'string_code_0']
+    >>> encoder.transform(pd.DataFrame({"age": [50], "job": ["engineers"]})).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        strings: str = "auto",
+        numeric: str = "quantile",
+        *,
+        ngram_range: tuple[int, int] = (2, 4),
+        latent_dim: int | None = None,
+        hidden_dim: int = 64,
+        epochs: int = 10,
+        batch_size: int | None = None,
+        learning_rate: float = 5e-3,
+        max_prototypes: int = 1000,
+        smoothing: float = 10.0,
+        noise: float = 0.0,
+        scalar_target: bool = False,
+        roles: Mapping[str, Role | str] | None = None,
+        device: str = "auto",
+        cache_dir: str | Path | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.strings = strings
+        self.numeric = numeric
+        self.ngram_range = ngram_range
+        self.latent_dim = latent_dim
+        self.hidden_dim = hidden_dim
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_prototypes = max_prototypes
+        self.smoothing = smoothing
+        self.noise = noise
+        self.scalar_target = scalar_target
+        self.roles = roles
+        self.device = device
+        self.cache_dir = cache_dir
+        self.random_state = random_state
+
+    @classmethod
+    def as_in_paper(cls, **changes: Any) -> HybridEncoder:
+        """Return the encoder with the paper's choices: similarity for all strings, min-max scaling, noise of 0.01.
+
+        Examples
+        --------
+        >>> HybridEncoder.as_in_paper(random_state=7).numeric
+        'minmax'
+        """
+        return cls(**{"strings": "similarity", "numeric": "minmax", "noise": 0.01, **changes})
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Fit, and encode the training rows, with ``noise`` if there is any; :meth:`transform` never adds noise."""
+        encoded = self.fit(X, y).transform(X)
+        return self.add_noise(encoded)
+
+    def add_noise(self, encoded: np.ndarray) -> np.ndarray:
+        """Add the training noise to target-encoded columns, in place."""
+        if self.noise > 0:
+            rng = np.random.default_rng([self.random_state, 1])
+            names = self.get_feature_names_out()
+            noisy = {name for part in self.parts_ if isinstance(part, TargetPart) for name in part.names()}
+            for column in np.flatnonzero([name in noisy for name in names]):
+                encoded[:, column] += rng.normal(0, self.noise, len(encoded)).astype(encoded.dtype)
+                np.clip(encoded[:, column], 0, 1, out=encoded[:, column])
+        return encoded
+
+    def _fit_parts(
+        self, frame: pd.DataFrame, y: np.ndarray | None, progress: Callable[[int, int], None] | None = None
+    ) -> list[Part]:
+        self.notices_: list[Notice] = []
+        by_role = {role: [c for c in frame.columns if self.roles_[c].role is role] for role in Role}
+        binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(*factorise(frame[c]))]
+        codes = [c for c in by_role[Role.CODE] if c not in binary]
+        self.string_choices_ = self._choose_strings(frame[by_role[Role.STRING]], y)
+        as_words = [choice.column for choice in self.string_choices_ if choice.encoding == "similarity"]
+        as_codes = [choice.column for choice in self.string_choices_ if choice.encoding == "target"]
+        parts: list[Part] = [
+            NumericPart.fit(frame, by_role[Role.NUMERIC], self.numeric, seed=self.random_state),
+            BinaryPart.fit(frame, binary),
+        ]
+        if codes or as_codes:
+            parts.append(self._fit_target(frame, codes + as_codes, y))
+        self.cache_hit_, self.losses_ = None, None
+        if as_words:
+            parts.append(self._fit_similarity(frame, as_words))
+        return parts
+
+    def _choose_strings(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[StringChoice]:
+        if self.strings not in STRING_ENCODINGS:
+            raise InputError(
+                f"String encoding {self.strings!r} is unknown; choose one of: {', '.join(STRING_ENCODINGS)}."
+            )
+        if self.strings != "auto" or y is None:
+            encoding = "similarity" if self.strings == "auto" else self.strings
+            return [StringChoice(name, encoding, "set by the user") for name in frame.columns]
+        return [
+            choose_string_encoding(
+                frame[name],
+                y,
+                int(y.max()) + 1,
+                ngram_range=self.ngram_range,
+                max_prototypes=self.max_prototypes,
+            )
+            for name in frame.columns
+        ]
+
+    def _fit_target(self, frame: pd.DataFrame, columns: list[str], y: np.ndarray | None) -> TargetPart:
+        if y is None:
+            raise InputError(f"Column {columns[0]!r} is encoded by the label's mean: pass the labels y to fit.")
+        names = [str(value) for value in self.classes_]
+        return TargetPart.fit(frame, columns, y, names, smoothing=self.smoothing, scalar=self.scalar_target)
+
+    def _fit_similarity(self, frame: pd.DataFrame, columns: list[str]) -> SimilarityPart:
+        for name in columns:
+            if self.roles_[name].distinct > self.max_prototypes:
+                message = (
+                    f"has {self.roles_[name].distinct:,} distinct strings; they are compared with the "
+                    f"{self.max_prototypes:,} most frequent ones (max_prototypes)"
+                )
+                self.notices_.append(Notice("many_strings", message, name))
+        settings = AutoencoderSettings(
+            latent=self.latent_dim or len(columns),
+            hidden=self.hidden_dim,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            seed=self.random_state,
+        )
+        part, found = SimilarityPart.fit(
+            frame,
+            columns,
+            ngram_range=self.ngram_range,
+            max_prototypes=self.max_prototypes,
+            settings=settings,
+            device=resolve_device(self.device),
+            cache=None if self.cache_dir is None else ContentCache(self.cache_dir),
+        )
+        self.cache_hit_, self.losses_ = found.hit, found.value.losses
+        if found.damaged:
+            message = "the cached autoencoder weights were damaged; they were trained again and replaced"
+            self.notices_.append(Notice("damaged_cache", message))
+        return part

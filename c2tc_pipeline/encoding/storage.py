@@ -1,0 +1,118 @@
+"""Encoders on disk: one JSON file with values, one safetensors file with arrays, no pickle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.binary import BinaryPart
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.label import LabelEncoder, LabelPart
+from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.onehot import OneHotPart, OneHotPcaEncoder
+from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.similarity import SimilarityPart
+from c2tc_pipeline.encoding.target import TargetPart
+from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.storage import DamagedArtefactError
+from c2tc_pipeline.tables.roles import ColumnRole, Role
+
+FORMAT = "c2tc-encoder/1"
+VALUES_NAME = "encoder.json"
+ARRAYS_NAME = "encoder.safetensors"
+
+ENCODERS: dict[str, type[TableEncoder]] = {
+    kind.__name__: kind for kind in (HybridEncoder, LabelEncoder, OneHotPcaEncoder, TargetEncoder)
+}
+PARTS: dict[str, type[Part]] = {
+    kind.kind: kind for kind in (NumericPart, BinaryPart, TargetPart, SimilarityPart, LabelPart, OneHotPart)
+}
+
+
+def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
+    """Write a fitted encoder into a directory.
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd
+    >>> rows = pd.DataFrame({"x": [1.0, 2.5, 4.0]})
+    >>> encoder = HybridEncoder().fit(rows, [0, 1, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_encoder(encoder, folder)
+    ...     np.array_equal(load_encoder(folder).transform(rows), encoder.transform(rows))
+    True
+    """
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, np.ndarray] = {}
+    parts = []
+    for index, part in enumerate(encoder.parts_):
+        state = part.state()
+        parts.append({"kind": part.kind, "values": state.values})
+        arrays |= {f"{index}/{name}": np.ascontiguousarray(array) for name, array in state.arrays.items()}
+    values = {
+        "format": FORMAT,
+        "encoder": type(encoder).__name__,
+        "parameters": _plain_parameters(encoder),
+        "columns": encoder.columns_,
+        "named": hasattr(encoder, "feature_names_in_"),
+        "classes": None if encoder.classes_ is None else encoder.classes_.tolist(),
+        "roles": [vars(column) for column in encoder.roles_.values()],
+        "parts": parts,
+    }
+    text = json.dumps(values, indent=1, ensure_ascii=False, sort_keys=True)
+    (directory / VALUES_NAME).write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
+    save_file(arrays, directory / ARRAYS_NAME)
+
+
+def load_encoder(directory: str | Path) -> TableEncoder:
+    """Read an encoder written by :func:`save_encoder`; it transforms as the saved one did."""
+    directory = Path(directory)
+    path = directory / VALUES_NAME
+    try:
+        values = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+        if values["format"] != FORMAT:
+            raise InputError(f"Encoder {str(path)!r} has format {values['format']!r}; this version reads {FORMAT!r}.")
+        arrays = load_file(directory / ARRAYS_NAME)
+        return _rebuilt(values, arrays)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no encoder in {str(directory)!r}: {error.filename!r} is missing.") from None
+    except (KeyError, TypeError, ValueError, SafetensorError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise DamagedArtefactError(f"Encoder in {str(directory)!r} is damaged; make it again.") from None
+
+
+def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
+    encoder = ENCODERS[values["encoder"]](**_tuples(values["parameters"]))
+    encoder.columns_ = list(values["columns"])
+    encoder.n_features_in_ = len(encoder.columns_)
+    if values["named"]:
+        encoder.feature_names_in_ = np.array(encoder.columns_, dtype=object)
+    encoder.classes_ = None if values["classes"] is None else np.array(values["classes"])
+    encoder.roles_ = {v["name"]: ColumnRole(**{**v, "role": Role(v["role"])}) for v in values["roles"]}
+    encoder.parts_ = []
+    for index, part in enumerate(values["parts"]):
+        own = {name.split("/", 1)[1]: a for name, a in arrays.items() if name.startswith(f"{index}/")}
+        encoder.parts_.append(PARTS[part["kind"]].from_state(part["values"], own))
+    return encoder
+
+
+def _plain_parameters(encoder: TableEncoder) -> dict[str, Any]:
+    """Return the constructor's parameters as JSON values, without the place of the cache, which is not its own."""
+    parameters = encoder.get_params(deep=False)
+    parameters.pop("cache_dir", None)
+    if parameters.get("roles"):
+        parameters["roles"] = {name: str(role) for name, role in parameters["roles"].items()}
+    return parameters
+
+
+def _tuples(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}

@@ -1,0 +1,120 @@
+"""What people see in a terminal: progress of stages, and the summary at the end."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from c2tc_pipeline.condensation import CondensedTable
+
+# More classes than this are summed up in one last line.
+_CLASSES_SHOWN = 20
+
+
+class StageBars:
+    """One progress bar per stage, on the error stream, so that output stays clean.
+
+    Examples
+    --------
+    >>> import io
+    >>> console = Console(file=io.StringIO(), force_terminal=False)
+    >>> with StageBars(console) as bars:
+    ...     bars("encode", 0, 1)
+    ...     bars("encode", 1, 1)
+    """
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TimeElapsedColumn(),
+            console=console,
+            disable=quiet,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> StageBars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show progress; the signature is that of a stage listener."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total)
+
+
+def print_summary(table: CondensedTable, console: Console) -> None:
+    """Print sizes, classes, objective, columns, notices and seconds of a condensed table."""
+    summary = table.summary
+    console.print()
+    console.print(
+        f"[bold]{escape(summary['table'])}[/]: {summary['rows_in']:,} rows → [bold]{summary['rows_out']:,}[/] "
+        f"(1 : {summary['rows_in'] / summary['rows_out']:,.0f}), {summary['columns_in']} columns → "
+        f"{summary['columns_encoded']} encoded"
+    )
+    console.print(_columns(table))
+    console.print(_classes(table))
+    bound = "" if summary["bound"] is None else f", bound {summary['bound']:,.6g} (gap {summary['gap']:.2%})"
+    console.print(
+        f"Objective {summary['objective']:,.6g}{bound}; allocation {table.allocation.method}, "
+        f"gamma {table.allocation.gamma:g}, {summary['kmeans_runs']} k-means runs"
+    )
+    seconds = summary["seconds"]
+    stages = " · ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
+    console.print(f"Seconds: {stages} · [bold]total {sum(seconds.values()):.2f}[/]")
+    for notice in table.notices:
+        console.print(f"[yellow]Notice[/] {escape(str(notice))}")
+
+
+def _columns(table: CondensedTable) -> Table:
+    shown = Table(title="Columns", title_justify="left", box=None, header_style="dim", pad_edge=False)
+    for heading in ("column", "role", "encoding", "why"):
+        shown.add_column(heading, overflow="fold")
+    rows = table.roles.head(40)
+    for row in rows.itertuples():
+        shown.add_row(escape(str(row.column)), row.role, row.encoding, escape(str(row.reason)))
+    if len(table.roles) > len(rows):
+        shown.add_row(f"… and {len(table.roles) - len(rows)} more", "", "", "")
+    return shown
+
+
+def _classes(table: CondensedTable) -> Table:
+    shown = Table(
+        title=f"Classes of {escape(table.label_name)}",
+        title_justify="left",
+        box=None,
+        header_style="dim",
+        pad_edge=False,
+    )
+    shown.add_column("class", overflow="fold")
+    for heading in ("rows before", "share", "rows after", "share", "rows behind one"):
+        shown.add_column(heading, justify="right")
+    counts = pd.DataFrame({"before": table.class_rows, "after": table.allocation.counts}, index=table.classes)
+    counts = counts.sort_values("before", ascending=False, kind="stable")
+    shares = counts / counts.sum()
+    for label, row in counts.head(_CLASSES_SHOWN).iterrows():
+        share = shares.loc[label]
+        shown.add_row(
+            escape(str(label)),
+            f"{row.before:,}",
+            f"{share.before:.1%}",
+            f"{row.after:,}",
+            f"{share.after:.1%}",
+            f"{row.before / row.after:,.0f}",
+        )
+    rest = counts.iloc[_CLASSES_SHOWN:].sum()
+    if rest.before:
+        shown.add_row(f"… {len(counts) - _CLASSES_SHOWN} others", f"{rest.before:,}", "", f"{rest.after:,}", "", "")
+    return shown

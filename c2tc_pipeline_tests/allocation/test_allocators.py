@@ -1,0 +1,112 @@
+"""What holds for every allocator, the ablations included."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline.allocation import (
+    ALLOCATORS,
+    Allocation,
+    AllocationProblem,
+    Allocator,
+    HfilsAllocator,
+    RatioAllocator,
+    make_allocator,
+)
+from c2tc_pipeline.allocation.testing import toy_problem
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline_tests.allocation.problems import (
+    ALL_ALLOCATORS,
+    best_objective,
+    describe,
+    problems,
+    true_objective,
+    unscaled,
+)
+
+each_allocator = pytest.mark.parametrize("allocator", ALL_ALLOCATORS, ids=describe)
+
+
+def as_seen_by(allocator: Allocator, problem: AllocationProblem) -> AllocationProblem:
+    scaled = getattr(allocator, "scale_factor", True)
+    return problem if scaled else unscaled(problem)
+
+
+@each_allocator
+@settings(deadline=None, max_examples=60)
+@given(problem=problems(), seed=st.integers(0, 2**32))
+def test_counts_are_feasible_and_all_numbers_are_true(
+    allocator: Allocator, problem: AllocationProblem, seed: int
+) -> None:
+    found = allocator.allocate(problem, random_state=seed)
+    seen = as_seen_by(allocator, problem)
+    assert found.counts.sum() == problem.budget
+    assert (found.counts >= 1).all()
+    assert (found.counts <= problem.sizes).all()
+    assert found.gamma == seen.gamma
+    assert found.objective == pytest.approx(true_objective(seen, tuple(found.counts)), rel=1e-12)
+    assert found.bound is not None
+    assert found.bound <= found.objective
+    assert found.bound <= best_objective(seen) * (1 + 1e-9) + 1e-12
+    assert found.gap is not None
+    assert found.gap >= 0
+    assert found.trace[-1].best == found.objective
+
+
+@each_allocator
+@pytest.mark.parametrize(
+    ("sizes", "budget"),
+    [([5], 1), ([5], 5), ([1, 1, 1], 3), ([10**6, 1, 1], 3), ([400, 1], 401), ([3, 2, 400], 405)],
+)
+def test_the_ends_of_the_range(allocator: Allocator, sizes: list[int], budget: int) -> None:
+    found = allocator.allocate(toy_problem(sizes, budget))
+    expected = [1] * len(sizes) if budget == len(sizes) else sizes
+    assert found.counts.tolist() == expected
+
+
+@each_allocator
+@settings(deadline=None, max_examples=20)
+@given(problem=problems(), seed=st.integers(0, 2**32))
+def test_the_same_seed_gives_the_same_result(allocator: Allocator, problem: AllocationProblem, seed: int) -> None:
+    one, again = (allocator.allocate(problem, random_state=seed) for _ in range(2))
+    assert (one.counts.tolist(), one.objective, one.trace) == (again.counts.tolist(), again.objective, again.trace)
+
+
+@each_allocator
+@settings(deadline=None, max_examples=20)
+@given(problem=problems())
+def test_json_and_back(allocator: Allocator, problem: AllocationProblem) -> None:
+    found = allocator.allocate(problem)
+    back = Allocation.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert back.counts.dtype == np.int64
+    assert back.counts.tolist() == found.counts.tolist()
+    assert back.to_dict() == found.to_dict()
+    assert back.trace == found.trace
+
+
+def test_names_make_allocators_and_allocators_pass_through() -> None:
+    assert list(ALLOCATORS) == ["hfils", "optimal", "ratio", "fipc"]
+    for name, kind in ALLOCATORS.items():
+        made = make_allocator(name)
+        assert type(made) is kind
+        assert made.name == name == made.allocate(toy_problem([4, 3], 4)).method
+    own = HfilsAllocator(patience=3)
+    assert make_allocator(own) is own
+    with pytest.raises(InputError, match="'greedy' is unknown; choose one of: hfils, optimal, ratio, fipc"):
+        make_allocator("greedy")
+
+
+def test_fixed_allocations_do_as_their_names_say() -> None:
+    problem = toy_problem([600, 300, 90, 10], budget=100)
+    assert RatioAllocator().allocate(problem).counts.tolist() == [60, 30, 9, 1]
+    assert make_allocator("fipc").allocate(problem).counts.tolist() == [30, 30, 30, 10]
+
+
+def test_a_gap_needs_a_bound() -> None:
+    assert Allocation("ratio", np.array([1]), 2.0, 1, (), None, 0.25).gap is None
+    assert Allocation("ratio", np.array([1]), 0.0, 1, (), 0.0, 0.25).gap == 0

@@ -1,0 +1,95 @@
+"""The optimal allocator and its bound against trying everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline.allocation import AllocationProblem, HfilsAllocator, OptimalAllocator, optimal
+from c2tc_pipeline.allocation.bound import bound_of_tables, lower_hull
+from c2tc_pipeline.allocation.testing import TableLosses, toy_problem
+from c2tc_pipeline_tests.allocation.problems import best_objective, problems
+
+losses = st.lists(st.floats(0, 100) | st.integers(0, 5).map(float), min_size=1, max_size=12).map(np.array)
+
+
+@settings(deadline=None, max_examples=250)
+@given(problems())
+def test_nothing_is_better(problem: AllocationProblem) -> None:
+    found = OptimalAllocator().allocate(problem)
+    assert found.objective == pytest.approx(best_objective(problem), rel=1e-8, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=100)
+@given(problem=problems(), seed=st.integers(0, 99))
+def test_hfils_is_never_better(problem: AllocationProblem, seed: int) -> None:
+    searched = HfilsAllocator().allocate(problem, random_state=seed)
+    assert OptimalAllocator().allocate(problem).objective <= searched.objective * (1 + 1e-8) + 1e-12
+
+
+@settings(deadline=None, max_examples=100)
+@given(problems())
+def test_the_dynamic_programme_alone_is_exact(problem: AllocationProblem) -> None:
+    tables = [problem.loss_table(index) for index in range(len(problem.sizes))]
+    counts = optimal._dynamic_programme(tables, problem.budget)
+    assert counts.sum() == problem.budget
+    assert problem.objective(counts) == pytest.approx(best_objective(problem), rel=1e-12)
+
+
+@settings(deadline=None, max_examples=100)
+@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5), data=st.data())
+def test_on_convex_curves_the_bound_is_reached(sizes: list[int], data: st.DataObject) -> None:
+    problem = toy_problem(sizes, data.draw(st.integers(len(sizes), sum(sizes))))
+    found = OptimalAllocator().allocate(problem)
+    assert found.bound == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_a_gap_that_only_the_dynamic_programme_closes() -> None:
+    # Three clusters are worthless to the first class until it has all three, so each greedy step looks elsewhere.
+    tables = [np.array([100.0, 99.0, 98.0, 0.0]), np.array([50.0, 20.0, 15.0, 14.0])]
+    problem = AllocationProblem(np.array([4, 4]), 5, TableLosses(tables), gamma=0.0)
+    found = OptimalAllocator().allocate(problem)
+    assert found.counts.tolist() == [4, 1]
+    assert found.objective == 50
+
+
+def test_beyond_its_means_it_returns_greedy_with_an_honest_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [np.array([10.0, 9.5, 9.0, 0.0]), np.array([10.0, 9.5, 9.0, 0.0])]
+    problem = AllocationProblem(np.array([4, 4]), 6, TableLosses(tables), gamma=0.0)
+    monkeypatch.setattr(optimal, "_MOST_STEPS", 0)
+    found = OptimalAllocator().allocate(problem)
+    assert found.counts.sum() == 6
+    assert found.objective == problem.objective(found.counts)
+    assert found.bound is not None
+    assert found.bound <= best_objective(problem)
+
+
+@given(losses)
+def test_the_hull_is_the_largest_convex_function_below(table: np.ndarray) -> None:
+    hull = lower_hull(table)
+    assert hull.shape == table.shape
+    assert (hull <= table + 1e-9).all()
+    assert (np.diff(hull, 2) >= -1e-9).all()
+    positions = np.arange(len(table))
+    for k in positions:
+        chords = [
+            table[a] if a == b else np.interp(k, [a, b], [table[a], table[b]])
+            for a in positions[: k + 1]
+            for b in positions[k:]
+        ]
+        assert hull[k] == pytest.approx(min(chords), abs=1e-9)
+
+
+@given(tables=st.lists(losses, min_size=1, max_size=4), data=st.data())
+def test_the_bound_is_the_best_of_all_prices(tables: list[np.ndarray], data: st.DataObject) -> None:
+    budget = data.draw(st.integers(len(tables), sum(map(len, tables))))
+
+    def dual(price: float) -> float:
+        best = [(table + price * np.arange(1, len(table) + 1)).min() for table in tables]
+        return float(sum(best) - price * budget)
+
+    # The dual is piecewise linear in the price and bends only where two entries of a table cost the same.
+    prices = {0.0} | {(t[a] - t[b]) / (b - a) for t in tables for b in range(len(t)) for a in range(b)}
+    assert bound_of_tables(tables, budget) == pytest.approx(max(map(dual, prices)), abs=1e-7)

@@ -1,0 +1,102 @@
+"""The problem and where its losses come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from c2tc_pipeline.allocation import (
+    AllocationProblem,
+    CurveLosses,
+    ExactLosses,
+    HfilsAllocator,
+    OptimalAllocator,
+    RatioAllocator,
+)
+from c2tc_pipeline.allocation.testing import TableLosses
+from c2tc_pipeline.clustering import ClassCurve, ClassRows, make_engine
+from c2tc_pipeline.errors import InputError
+
+
+def small_classes() -> list[ClassRows]:
+    rng = np.random.default_rng(0)
+    return [ClassRows(rng.random((n, 2), dtype=np.float32), make_engine("cpu")) for n in (12, 7, 1)]
+
+
+def test_the_objective_is_the_papers() -> None:
+    tables = [np.array([9.0, 4.0]), np.array([8.0, 6.0, 3.0])]
+    problem = AllocationProblem(np.array([2, 3]), 4, TableLosses(tables), gamma=0.5)
+    assert problem.objective([1, 3]) == pytest.approx(9 / 2**0.5 + 3 / 3**0.5)
+    assert problem.upper.tolist() == [2, 3]
+    np.testing.assert_allclose(problem.loss_table(1), tables[1] / 3**0.5)
+
+
+def test_a_class_leaves_one_cluster_for_each_other() -> None:
+    tables = [np.ones(100), np.ones(100), np.ones(2)]
+    assert AllocationProblem(np.array([100, 100, 2]), 10, TableLosses(tables)).upper.tolist() == [8, 8, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sizes": np.array([3, 0])}, "at least one row"),
+        ({"budget": 1}, "budget of 1 condensed rows does not fit 2 classes with 7 rows"),
+        ({"budget": 8}, "budget of 8 condensed rows does not fit 2 classes with 7 rows"),
+        ({"gamma": -0.1}, "gamma is -0.1"),
+        ({"gamma": 1.5}, "gamma is 1.5"),
+        ({"gamma": float("nan")}, "gamma is nan"),
+    ],
+)
+def test_an_impossible_problem_is_refused(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"sizes": np.array([3, 4]), "budget": 5, "losses": TableLosses([]), "gamma": 0.25}
+    with pytest.raises(InputError, match=message):
+        AllocationProblem(**{**arguments, **change})
+
+
+def test_curves_are_read_point_by_point_or_at_once() -> None:
+    curves = [
+        ClassCurve(50, 50, np.array([1, 5, 20]), np.array([90.0, 30.0, 10.0]), 50),
+        ClassCurve(9, 4, np.array([1, 4]), np.array([7.0, 0.0]), 9),
+    ]
+    losses = CurveLosses(curves)
+    assert losses.runs == 5
+    for index, rows in enumerate((50, 9)):
+        table = losses.table(index, rows)
+        assert table == pytest.approx([losses.wcss(index, k) for k in range(1, rows + 1)], rel=1e-12)
+        assert table[-1] == 0
+
+
+def test_an_exact_loss_is_a_k_means_run_made_once() -> None:
+    classes = small_classes()
+    losses = ExactLosses(classes, seed=3)
+    first = losses.wcss(0, 4)
+    assert (losses.runs, losses.wcss(0, 4), losses.runs) == (1, first, 1)
+    seed = np.random.SeedSequence([3, 0, 4])
+    assert first == classes[0].cluster(4, seed=seed, relocate=0).inertia
+
+
+def test_exact_losses_do_not_depend_on_the_order_of_questions() -> None:
+    forwards, backwards = ExactLosses(small_classes(), seed=1), ExactLosses(small_classes(), seed=1)
+    asked = [(index, k) for index, n in enumerate((12, 7, 1)) for k in range(1, n + 1)]
+    one = {question: forwards.wcss(*question) for question in asked}
+    other = {question: backwards.wcss(*question) for question in reversed(asked)}
+    assert one == other
+    assert forwards.runs == len(asked)
+    assert forwards.table(1, 7).tolist() == [one[1, k] for k in range(1, 8)]
+
+
+def test_searches_on_exact_losses_count_their_runs_and_claim_no_bound() -> None:
+    def problem() -> AllocationProblem:
+        return AllocationProblem(np.array([12, 7, 1]), 9, ExactLosses(small_classes()))
+
+    searched = HfilsAllocator().allocate(problem())
+    assert searched.bound is None
+    assert searched.evaluations == len({(i, k) for step in searched.trace for i, k in enumerate(step.counts)})
+    ratio = RatioAllocator().allocate(problem())
+    assert (ratio.bound, ratio.evaluations) == (None, 3)
+    best = OptimalAllocator().allocate(problem())
+    assert best.evaluations == 7 + 7 + 1
+    assert best.bound is not None
+    assert best.bound <= best.objective <= min(searched.objective, ratio.objective) * (1 + 1e-12)

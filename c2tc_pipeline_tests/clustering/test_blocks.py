@@ -1,0 +1,76 @@
+"""Sums over blocks add up to the whole, and a Lloyd loop over blocks goes where the plain one goes."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline.clustering import Engine, partition
+from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
+from c2tc_pipeline_tests.clustering.mixtures import ENGINES, exact_loss, exact_means, few_values, mixture, name_of
+
+each_engine = pytest.mark.parametrize("engine", ENGINES, ids=name_of)
+
+
+def assert_same_sums(one: PartitionSums, other: PartitionSums) -> None:
+    np.testing.assert_allclose(one.sums, other.sums, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(one.counts, other.counts)
+    assert one.power == pytest.approx(other.power, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(X=few_values, data=st.data())
+def test_sums_are_those_of_the_members(X: np.ndarray, data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, 6))
+    labels = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=len(X), max_size=len(X))))
+    weight = data.draw(st.none() | st.just(np.arange(1, len(X) + 1)))
+    sums = partition_sums(X, labels, k, weight)
+    used = np.unique(labels)
+    compact = np.searchsorted(used, labels)
+    np.testing.assert_array_equal(sums.counts, np.bincount(labels, weight, k))
+    np.testing.assert_allclose(sums.means()[used], exact_means(X, compact, weight), atol=1e-12)
+    assert not sums.means()[np.setdiff1d(np.arange(k), used)].any()
+    assert sums.wcss() == pytest.approx(exact_loss(X, compact, weight), abs=1e-10)
+
+
+def test_sums_do_not_depend_on_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = mixture(100)
+    labels = np.arange(100) % 7
+    whole = partition_sums(X, labels, 7, np.arange(100.0))
+    monkeypatch.setattr(partition, "CHUNK_ROWS", 9)
+    assert_same_sums(partition_sums(X, labels, 7, np.arange(100.0)), whole)
+
+
+@each_engine
+@pytest.mark.parametrize("weighted", [False, True])
+@settings(deadline=None, max_examples=25)
+@given(cuts=st.lists(st.integers(0, 120), max_size=6))
+def test_steps_over_blocks_add_up_to_the_whole(engine: Engine, weighted: bool, cuts: list[int]) -> None:
+    X = mixture(120)
+    weight = np.arange(1, 121, dtype=np.float32) if weighted else None
+    centers = X[::15]
+    edges = [0, *sorted({cut for cut in cuts if 0 < cut < 120}), 120]
+    spans = [slice(a, b) for a, b in pairwise(edges)]
+    blocks = [engine.step(X[s], centers, None if weight is None else weight[s]) for s in spans]
+    assert_same_sums(reduce(add, blocks), engine.step(X, centers, weight))
+
+
+@each_engine
+def test_a_loop_over_blocks_is_lloyd(engine: Engine) -> None:
+    X = mixture(600)
+    start = X[:9]
+    centers: np.ndarray = start
+    for _ in range(12):
+        blocks = [engine.step(X[first : first + 170], centers) for first in range(0, len(X), 170)]
+        centers = reduce(add, blocks).means()
+    plain = engine.fit(X, 9, init=start, max_iter=12, tol=0)
+    settled = sum(
+        (engine.step(X[first : first + 170], centers) for first in range(170, 600, 170)), engine.step(X[:170], centers)
+    )
+    assert settled.wcss() == pytest.approx(plain.inertia, rel=1e-5)
