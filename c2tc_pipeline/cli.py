@@ -6,6 +6,7 @@ inside commands, so that ``c2tc --help`` answers at once.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import warnings
@@ -48,6 +49,9 @@ def _fail(message: str, code: int) -> None:
 @click.version_option(__version__, prog_name="c2tc")
 def main() -> None:
     """Make big tables small without losing what models learn from them."""
+    # An arrow or a class name that the terminal's encoding lacks is no reason to fail after the work is done.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @main.command()
@@ -147,7 +151,8 @@ def condense(
             listener=bars,
         )
     if as_json:
-        click.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
+        # Without characters that a terminal or a pipe may not be able to take.
+        click.echo(json.dumps(json.loads((out / "summary.json").read_text(encoding="utf-8")), indent=2))
     elif not quiet:
         print_summary(table, Console())
         click.echo(f"Written: {out}/condensed.parquet, condensed_original.parquet, report.html and more")
@@ -209,7 +214,7 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
         spec = loaded.table(table_name)
         return spec.model_copy(update={"source": str(loaded.resolve_source(spec))})
     if label is None:
-        raise InputError("Which column is to be predicted? Name it with --label.")
+        raise InputError("The column to predict is not named; name it with --label.")
     return TableSpec(name="table", source=str(file), label=label)
 
 
@@ -237,7 +242,7 @@ def _condensed(
     clock = StageClock(listener)
     with clock.stage("read"):
         frame = read_table(spec.source)
-    sides = None if split is None else _split(frame, spec.label, split)
+    sides = None if split is None else _split(frame, spec.label, roles, split)
     train = frame if sides is None else frame.loc[(sides["side"] == "train").to_numpy()]
     seed = settings.pop("seed")
     with warnings.catch_warnings():
@@ -274,14 +279,14 @@ def _condensed(
     return table
 
 
-def _split(frame: pd.DataFrame, label: str, settings: SplitSettings) -> pd.DataFrame:
+def _split(frame: pd.DataFrame, label: str, roles: dict[str, Any], settings: SplitSettings) -> pd.DataFrame:
     """Return the side of every row that has a label."""
     import numpy as np
     import pandas as pd
 
     from c2tc_pipeline.tables import duplicate_groups, prepare_table, split_rows
 
-    prepared = prepare_table(frame, label=label)
+    prepared = prepare_table(frame, label=label, roles=roles)
     groups = duplicate_groups(prepared.X) if settings.group_duplicates else None
     parts = split_rows(
         prepared.y, validation=settings.validation, test=settings.test, seed=settings.seed, groups=groups

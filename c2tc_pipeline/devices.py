@@ -13,7 +13,7 @@ def resolve_device(device: str) -> str:
     Parameters
     ----------
     device : {"auto", "cpu", "cuda", "mps"}
-        ``"auto"`` takes CUDA when there is one and the CPU otherwise. MPS has no float64 and is taken only when asked for.
+        ``"auto"`` takes CUDA when there is one and the CPU otherwise. MPS is taken only when asked for.
 
     Examples
     --------

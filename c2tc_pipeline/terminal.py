@@ -83,8 +83,8 @@ def _columns(table: CondensedTable) -> Table:
     for heading in ("column", "role", "encoding", "why"):
         shown.add_column(heading, overflow="fold")
     rows = table.roles.head(40)
-    for row in rows.itertuples():
-        shown.add_row(escape(str(row.column)), row.role, row.encoding, escape(str(row.reason)))
+    for row in rows.to_dict(orient="records"):
+        shown.add_row(*(escape(str(row[name])) for name in ("column", "role", "encoding", "reason")))
     if len(table.roles) > len(rows):
         shown.add_row(f"… and {len(table.roles) - len(rows)} more", "", "", "")
     return shown
@@ -101,20 +101,19 @@ def _classes(table: CondensedTable) -> Table:
     shown.add_column("class", overflow="fold")
     for heading in ("rows before", "share", "rows after", "share", "rows behind one"):
         shown.add_column(heading, justify="right")
-    counts = pd.DataFrame({"before": table.class_rows, "after": table.allocation.counts}, index=table.classes)
+    counts = pd.DataFrame({"label": table.classes, "before": table.class_rows, "after": table.allocation.counts})
     counts = counts.sort_values("before", ascending=False, kind="stable")
-    shares = counts / counts.sum()
-    for label, row in counts.head(_CLASSES_SHOWN).iterrows():
-        share = shares.loc[label]
+    rows_in, rows_out = sum(table.class_rows), int(table.allocation.counts.sum())
+    for label, before, after in counts.head(_CLASSES_SHOWN).itertuples(index=False):
         shown.add_row(
             escape(str(label)),
-            f"{row.before:,}",
-            f"{share.before:.1%}",
-            f"{row.after:,}",
-            f"{share.after:.1%}",
-            f"{row.before / row.after:,.0f}",
+            f"{before:,}",
+            f"{before / rows_in:.1%}",
+            f"{after:,}",
+            f"{after / rows_out:.1%}",
+            f"{before / after:,.0f}",
         )
-    rest = counts.iloc[_CLASSES_SHOWN:].sum()
-    if rest.before:
-        shown.add_row(f"… {len(counts) - _CLASSES_SHOWN} others", f"{rest.before:,}", "", f"{rest.after:,}", "", "")
+    rest = counts.iloc[_CLASSES_SHOWN:]
+    if len(rest):
+        shown.add_row(f"… {len(rest)} others", f"{rest['before'].sum():,}", "", f"{rest['after'].sum():,}", "", "")
     return shown

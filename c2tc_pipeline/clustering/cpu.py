@@ -15,6 +15,13 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from threadpoolctl import ThreadpoolController
 
 from c2tc_pipeline.clustering.engine import Engine
+from c2tc_pipeline.clustering.partition import own_gaps, partition_sums
+
+# The kernel adds the sums of its threads in the order in which they finish. Two summands commute to the bit, three do
+# not; beyond two threads the sums are made outside the kernel, so that a seed gives the same bytes every time.
+_MOST_REPEATABLE_THREADS = 2
+# Multiplications below which waking a second thread takes longer than it saves.
+_SMALL_STEP = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,11 @@ class _Rows:
 def _thread_pools() -> ThreadpoolController:
     """Find the loaded thread pools once: the search reads the process's memory map and takes milliseconds."""
     return ThreadpoolController()
+
+
+def _threads(rows: _Rows, centers: np.ndarray) -> int:
+    """Return how many threads a step is worth."""
+    return 1 if rows.X.size * len(centers) < _SMALL_STEP else int(_openmp_effective_n_threads())
 
 
 class CpuEngine(Engine):
@@ -45,10 +57,23 @@ class CpuEngine(Engine):
         return _Rows(np.ascontiguousarray(X), weight, np.empty(len(X), dtype=np.int32))
 
     def update(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if _threads(rows, centers) > _MOST_REPEATABLE_THREADS:
+            return self._update_in_order(rows, centers)
         updated = np.zeros_like(centers)
         counts = np.zeros(len(centers), dtype=rows.X.dtype)
         self._run(rows, centers, updated, counts, update_centers=True)
         return updated, counts.astype(np.float64)
+
+    def _update_in_order(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Do a step whose sums are added in a fixed order, on any number of threads."""
+        labels = self.assign(rows, centers)
+        sums = partition_sums(rows.X, labels, len(centers), rows.weight)
+        updated = sums.means().astype(rows.X.dtype)
+        empty = np.flatnonzero(sums.counts == 0)
+        if len(empty):
+            worst_served = np.argsort(-own_gaps(rows.X, labels, centers), kind="stable")
+            updated[empty] = rows.X[worst_served[: len(empty)]]
+        return updated, sums.counts
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
         # Means of blocks come in float64 and slices of rows with gaps; the kernel takes neither.
@@ -70,6 +95,6 @@ class CpuEngine(Engine):
                 counts,
                 rows.labels,
                 shift,
-                _openmp_effective_n_threads(),
+                _threads(rows, centers),
                 update_centers=update_centers,
             )

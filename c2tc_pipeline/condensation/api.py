@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.condensation.condenser import Condenser
@@ -23,6 +24,7 @@ from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import Role
 
@@ -67,7 +69,8 @@ def condense(
     strings, numeric : str
         Encoding of strings and scaling of numbers, as in :class:`HybridEncoder`.
     encoder : TableEncoder, optional
-        Another encoder, which is fitted here, instead of ``HybridEncoder(strings, numeric)``.
+        Another encoder instead of ``HybridEncoder(strings, numeric)``; a copy of it is fitted, and its own ``roles``
+        count as given.
     allocation, gamma, losses, representative : optional
         As in :class:`Condenser`.
     validation : DataFrame, optional
@@ -105,12 +108,16 @@ def condense(
     if rows is None and not 0 < ratio <= 1:
         raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
     with clock.stage("prepare"):
-        prepared = prepare_table(frame, label=label, roles=roles)
+        own_roles = {} if encoder is None else dict(encoder.roles or {})
+        given_roles = {**own_roles, **(roles or {})}
+        prepared = prepare_table(frame, label=label, roles=given_roles)
         classes, codes = np.unique(prepared.y.to_numpy(), return_inverse=True)
         order = np.argsort(codes, kind="stable")
         edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
     if encoder is None:
         encoder = HybridEncoder(strings, numeric, device=device, cache_dir=cache_dir, random_state=random_state)
+    else:
+        encoder = clone(encoder)
     condenser = Condenser(
         ratio,
         rows=rows,
@@ -125,8 +132,9 @@ def condense(
     condenser.check(len(prepared.X), len(classes))
     with clock.stage("encode"):
         encoder.set_params(roles={column: prepared.roles[column].role for column in prepared.X.columns})
-        encoder.fit(prepared.X, codes)
-        encoder.classes_ = classes
+        encoder.fit(prepared.X, prepared.y)
+        if label in encoder.get_feature_names_out():
+            raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
         encoded = encoder.add_noise(encoder.encode_rows(prepared.X, order))
         held = None if validation is None else _encoded_validation(validation, label, encoder, classes)
     centers = condenser._condense_sorted(encoded, edges, classes, order, validation=held, clock=clock)
@@ -135,7 +143,7 @@ def condense(
             centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
         condensed_labels = np.repeat(classes, condenser.allocation_.counts)
         y = pd.Series(condensed_labels, name=label).astype(prepared.y.dtype)
-        original = _in_original_schema(frame, prepared, condenser, y)
+        original = _in_original_schema(frame, prepared, given_roles, condenser, y)
         projection = project(
             encoded,
             codes[order],
@@ -144,7 +152,7 @@ def condense(
             condenser.weights_,
             random_state,
         )
-        projection["label"] = classes[projection["label"]]
+        projection["label"] = pd.Series(classes[projection["label"]]).astype(prepared.y.dtype)
     notices = [*prepared.notices, *_notices(encoder, condenser)]
     if condenser.singletons_:
         warnings.warn(singleton_message(condenser.singletons_, len(centers)), SingletonWarning, stacklevel=2)
@@ -204,27 +212,40 @@ def condense(
 def _encoded_validation(
     validation: pd.DataFrame, label: str, encoder: TableEncoder, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    if label not in validation.columns:
+    """Return validation rows of known classes, encoded, and the numbers of their classes."""
+    rows = validation.set_axis([str(column) for column in validation.columns], axis=1)
+    if label not in rows.columns:
         raise InputError(f"The validation rows lack the label column {label!r}; add it.")
-    known = validation[validation[label].isin(classes)]
-    return encoder.transform(known), np.searchsorted(classes, known[label].to_numpy())
+    # Labels of mixed types are text in the table, so they are here.
+    labels = to_text(rows[label]) if isinstance(classes[0], str) else rows[label]
+    known = labels.isin(classes).to_numpy()
+    if not known.any():
+        raise InputError(f"No validation row has a known class in the label column {label!r}; give some that do.")
+    return encoder.transform(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
 
 
 def _in_original_schema(
-    frame: pd.DataFrame, prepared: PreparedTable, condenser: Condenser, y: pd.Series[Any]
+    frame: pd.DataFrame,
+    prepared: PreparedTable,
+    given_roles: Mapping[str, Role | str],
+    condenser: Condenser,
+    y: pd.Series[Any],
 ) -> pd.DataFrame:
-    """Return condensed rows in the source's columns; identifiers and columns dropped by the user are left out."""
-    kept = [n for n, c in prepared.roles.items() if c.role is not Role.DROP or (c.distinct <= 1 and c.missing == 0)]
+    """Return condensed rows in the source's columns; of the dropped ones only constants that the user did not drop."""
     by_name = {str(column): column for column in frame.columns}
     columns = []
-    for name in kept:
+    for name, column in prepared.roles.items():
+        constant = column.distinct == 1 and column.missing == 0
+        if column.role is Role.DROP and (name in given_roles or not constant):
+            continue
         source = frame[by_name[name]].iloc[prepared.row_ids]
-        if condenser.representative == "medoid":
-            columns.append(source.iloc[condenser.sample_indices_].reset_index(drop=True).rename(name))
+        if column_kind(source) is Kind.MIXED and column.role is Role.STRING:
+            source = prepared.X[name]
+        if condenser.representative == "medoid" or column.role is Role.DROP:
+            shown = source.iloc[condenser.sample_indices_].reset_index(drop=True)
         else:
-            column = prepared.X[name] if name in prepared.X and prepared.roles[name].role is Role.STRING else source
-            summary = summarise_members(column, prepared.roles[name].role, condenser.membership_, len(y))
-            columns.append(summary.rename(name))
+            shown = summarise_members(source, column.role, condenser.membership_, len(y))
+        columns.append(shown.rename(name))
     return pd.concat([*columns, y], axis=1)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_X_y
+from sklearn.utils.validation import validate_data
 
-from c2tc_pipeline.allocation import Allocator, budget_for_ratio, make_allocator
+from c2tc_pipeline.allocation import Allocator, budget_for_ratio
 from c2tc_pipeline.condensation.partition import PartitionSettings, partition_classes
 from c2tc_pipeline.condensation.representatives import (
     REPRESENTATIVES,
@@ -26,7 +27,7 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.storage import ContentCache
 
 
-class Condenser(BaseEstimator):
+class Condenser(OneToOneFeatureMixin, BaseEstimator):
     """Condense numeric rows class by class: allocate a budget of rows over the classes, then cluster each class.
 
     For tables with strings, codes and missing values put :class:`~c2tc_pipeline.HybridEncoder` before it, or call
@@ -123,13 +124,13 @@ class Condenser(BaseEstimator):
         X_condensed, y_condensed
             Of the same types as ``X`` and ``y``.
         """
-        rows, labels = _numbers_and_classes(X, y)
+        rows, labels = _numbers_and_classes(self, X, y, fitting=True)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise InputError(f"The label has one class only ({classes[0]!r}); condensing needs at least 2 classes.")
         order = np.argsort(codes, kind="stable")
         edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
-        held = None if validation is None else _known_classes(*_numbers_and_classes(*validation), classes)
+        held = None if validation is None else _known_classes(self, *validation, classes)
         centers = self._condense_sorted(rows[order], edges, classes, order, validation=held, clock=StageClock(listener))
         if self.singletons_:
             warnings.warn(singleton_message(self.singletons_, len(centers)), SingletonWarning, stacklevel=2)
@@ -152,47 +153,48 @@ class Condenser(BaseEstimator):
 
         ``order`` says where each sorted row stands in the table that the caller knows.
         """
-        settings = PartitionSettings(
-            budget=self.check(len(X), len(classes)),
-            allocation=self.allocation,
-            gamma=self.gamma,
-            losses=self.losses,
-            device=self.device,
-            seed=self.random_state,
-        )
+        settings = self.check(len(X), len(classes))
         cache = None if self.cache_dir is None else ContentCache(self.cache_dir)
         done = partition_classes(X, edges, settings, validation=validation, cache=cache, clock=clock)
         self.partitions_ = done
         self.allocation_ = done.allocation
         self.curves_ = done.curves
         self.classes_ = classes
-        self.n_features_in_ = X.shape[1]
         self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
         self.membership_ = condensed_of_rows(done.results, order)
         self.sample_indices_ = order[nearest_rows(X, edges, done.results)]
         self.singletons_ = int((self.weights_ == 1).sum())
         return np.vstack([result.centers for result in done.results])
 
-    def check(self, n: int, n_classes: int) -> int:
-        """Refuse settings that can't be used, before anything is computed, and return the number of condensed rows."""
+    def check(self, n: int, n_classes: int) -> PartitionSettings:
+        """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
         if self.representative not in REPRESENTATIVES:
             raise InputError(
                 f"Representative {self.representative!r} is unknown; choose one of: {', '.join(REPRESENTATIVES)}."
             )
-        make_allocator(self.allocation)
+        return PartitionSettings(
+            budget=self._budget(n, n_classes),
+            allocation=self.allocation,
+            gamma=self.gamma,
+            losses=self.losses,
+            device=self.device,
+            seed=self.random_state,
+        )
+
+    def _budget(self, n: int, n_classes: int) -> int:
         if self.rows is None:
             return budget_for_ratio(self.ratio, n, n_classes)
-        if not n_classes <= self.rows <= n:
+        if not isinstance(self.rows, Integral) or not n_classes <= self.rows <= n:
             raise InputError(
-                f"A budget of {self.rows} condensed rows does not fit: it must be at least {n_classes}, the number of "
-                f"classes, and at most {n}, the number of rows."
+                f"A budget of {self.rows} condensed rows does not fit: it must be a whole number, at least {n_classes}, "
+                f"the number of classes, and at most {n}, the number of rows."
             )
         return int(self.rows)
 
 
-def _numbers_and_classes(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def _numbers_and_classes(condenser: Condenser, X: Any, y: Any, *, fitting: bool) -> tuple[np.ndarray, np.ndarray]:
     try:
-        rows, labels = check_X_y(X, y, dtype=[np.float64, np.float32], order="C")
+        rows, labels = validate_data(condenser, X, y, reset=fitting, dtype=[np.float64, np.float32], order="C")
     except ValueError as error:
         if isinstance(X, pd.DataFrame) and any(not pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
             text = next(name for name in X.columns if not pd.api.types.is_numeric_dtype(X[name]))
@@ -204,18 +206,23 @@ def _numbers_and_classes(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     return rows, labels
 
 
-def _known_classes(X: np.ndarray, y: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    kept = np.isin(y, classes)
-    return X[kept], np.searchsorted(classes, y[kept])
+def _known_classes(condenser: Condenser, X: Any, y: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows, labels = _numbers_and_classes(condenser, X, y, fitting=False)
+    kept = np.isin(labels, classes)
+    if not kept.any():
+        raise InputError("No validation row has a class that the rows to condense have; give some that do.")
+    return rows[kept], np.searchsorted(classes, labels[kept])
 
 
 def _like(X: Any, condensed: np.ndarray) -> Any:
     if isinstance(X, pd.DataFrame):
         return pd.DataFrame(condensed, columns=X.columns)
-    return condensed
+    return condensed.tolist() if isinstance(X, list) else condensed
 
 
 def _like_labels(y: Any, condensed: np.ndarray) -> Any:
     if isinstance(y, pd.Series):
         return pd.Series(condensed, name=y.name).astype(y.dtype)
-    return condensed
+    if isinstance(y, pd.DataFrame):
+        return pd.DataFrame(condensed, columns=y.columns).astype(y.dtypes)
+    return condensed.tolist() if isinstance(y, list) else condensed

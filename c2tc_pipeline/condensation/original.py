@@ -1,7 +1,7 @@
 """Condensed rows in the original schema: numbers in their own units, categories by their names.
 
-Nothing is decoded from the encoded space. A condensed row's members are known, so its number is their mean and its category
-is the one most of them have.
+Nothing is decoded from the encoded space. A condensed row's members are known, so its number is their mean and its
+category is the one most of them have.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.tables.kinds import plain, to_numbers
+from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_numbers
 from c2tc_pipeline.tables.roles import Role
 
 
@@ -55,28 +55,55 @@ def _means(series: pd.Series[Any], membership: np.ndarray, size: int) -> pd.Seri
 def _in_own_units(means: np.ndarray, series: pd.Series[Any]) -> pd.Series[Any]:
     """Give means the type of the column they came from."""
     source = plain(series)
+    kind = column_kind(source)
     if isinstance(source.dtype, pd.PeriodDtype):
         source = source.dt.to_timestamp()
     dtype = source.dtype
-    name = series.name
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        moments = pd.Series(pd.to_datetime(means, unit="s", utc=True), name=name)
-        zone = getattr(dtype, "tz", None)
-        return moments.dt.tz_convert(zone) if zone is not None else moments.dt.tz_localize(None)
-    if pd.api.types.is_timedelta64_dtype(dtype):
-        return pd.Series(pd.to_timedelta(means, unit="s"), name=name)
-    if pd.api.types.is_integer_dtype(dtype):
-        if np.isnan(means).any():
-            return pd.Series(np.round(means), name=name).astype("Int64")
-        return pd.Series(np.round(means), name=name).astype(dtype)
-    if pd.api.types.is_float_dtype(dtype):
-        return pd.Series(means, name=name).astype(dtype)
-    return pd.Series(means, name=name)
+    if kind in (Kind.MOMENT, Kind.DURATION):
+        values = _times(means, source, "M8" if kind is Kind.MOMENT else "m8")
+    elif pd.api.types.is_integer_dtype(dtype):
+        values = _whole_numbers(means, dtype)
+    else:
+        values = pd.Series(means).astype(dtype) if pd.api.types.is_float_dtype(dtype) else pd.Series(means)
+    return values.rename(series.name)
+
+
+def _times(seconds: np.ndarray, source: pd.Series[Any], code: str) -> pd.Series[Any]:
+    """Return moments or durations in the unit and time zone of the source; Python's dates stay dates."""
+    if source.dtype == object:
+        times = pd.Series(_counted(seconds, code, "us"))
+        return times.dt.date if pd.api.types.infer_dtype(source, skipna=True) == "date" else times
+    times = pd.Series(_counted(seconds, code, source.dt.unit))
+    zone = getattr(source.dtype, "tz", None)
+    return times if zone is None else times.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+def _counted(seconds: np.ndarray, code: str, unit: str) -> np.ndarray:
+    """Return NumPy times; counted in their own unit, because years before 1678 do not fit nanoseconds."""
+    missing = np.isnan(seconds)
+    ticks = np.round(np.where(missing, 0, seconds) * (np.timedelta64(1, "s") / np.timedelta64(1, unit)))
+    times = ticks.astype(np.int64).view(f"{code}[{unit}]")
+    times[missing] = np.array("NaT", dtype=times.dtype)
+    return times
+
+
+def _whole_numbers(means: np.ndarray, dtype: Any) -> pd.Series[Any]:
+    """Round to an integer type; the largest 64-bit numbers have no float of their own and would turn negative."""
+    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    missing = np.isnan(means)
+    rounded = np.maximum(np.round(np.where(missing, 0, means)), float(limits.min))
+    topped = rounded >= float(limits.max)
+    whole = np.where(topped, 0, rounded).astype(limits.dtype)
+    whole[topped] = limits.max
+    numbers = pd.Series(whole).astype(dtype)
+    return numbers.mask(missing) if missing.any() else numbers
 
 
 def _modes(series: pd.Series[Any], membership: np.ndarray, size: int) -> pd.Series[Any]:
     source = plain(series)
     positions, values = pd.factorize(source, use_na_sentinel=True)
+    if len(values) == 0:
+        return source.iloc[:size].reset_index(drop=True)
     # Missing takes part in the vote, under the last number.
     codes = np.where(positions < 0, len(values), positions)
     overall = np.bincount(codes, minlength=len(values) + 1)

@@ -21,8 +21,8 @@ def singleton_message(singletons: int, rows: int) -> str:
 
     Examples
     --------
-    >>> singleton_message(2, 40)
-    '2 of 40 condensed rows stand for a single source row and repeat it; choose a smaller ratio if records must not show.'
+    >>> print(singleton_message(2, 40))
+    2 of 40 condensed rows stand for a single source row and repeat it; choose a smaller ratio if records must not show.
     """
     return (
         f"{singletons} of {rows} condensed rows stand for a single source row and repeat it; "

@@ -107,7 +107,7 @@ class CondensedTable:
             pd.concat([self.original, self.weight.rename(weight)], axis=1), directory / "condensed_original.parquet"
         )
         write_parquet(self.membership, directory / "membership.parquet")
-        write_parquet(self.projection.astype({"label": str}), directory / "projection.parquet")
+        write_parquet(self.projection, directory / "projection.parquet")
         save_encoder(self.encoder, directory / "encoder")
         values = {
             **self.summary,

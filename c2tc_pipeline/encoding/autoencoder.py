@@ -76,13 +76,18 @@ class FactorisedAutoencoder(torch.nn.Module):
     torch.Size([2])
     """
 
+    offsets: torch.Tensor
+    n_blocks: int
+
     def __init__(self, tables: Sequence[torch.Tensor], *, latent: int, hidden: int, generator: torch.Generator) -> None:
         super().__init__()
         sizes = [len(table) for table in tables]
         width = sum(sizes)
-        self.blocks = [torch.block_diag(*tables[a:b]).contiguous() for a, b in _packing(sizes)]
+        packing = _packing(sizes)
+        self.n_blocks = len(packing)
+        for index, (a, b) in enumerate(packing):
+            self.register_buffer(f"block_{index}", torch.block_diag(*tables[a:b]).contiguous())
         self.register_buffer("offsets", torch.tensor([0, *np.cumsum(sizes)[:-1]]))
-        self.register_buffer("norms", torch.cat([(table**2).sum(dim=1) for table in tables]))
 
         def layer(rows: int, columns: int, fan_in: int) -> torch.nn.Parameter:
             bound = fan_in**-0.5
@@ -97,16 +102,16 @@ class FactorisedAutoencoder(torch.nn.Module):
         self.w_out = layer(width, hidden, hidden)
         self.b_out = torch.nn.Parameter(torch.zeros(width))
 
-    def to(self, *args: object, **kwargs: object) -> FactorisedAutoencoder:  # type: ignore[override]
-        """Move the constant similarity blocks along with the parameters."""
-        super().to(*args, **kwargs)  # type: ignore[arg-type]
-        self.blocks = [block.to(*args, **kwargs) for block in self.blocks]  # type: ignore[arg-type]
-        return self
+    @property
+    def blocks(self) -> list[torch.Tensor]:
+        """The similarity tables, packed into block-diagonal matrices."""
+        return [self.get_buffer(f"block_{index}") for index in range(self.n_blocks)]
 
     def looked_up(self, weights: torch.Tensor) -> torch.Tensor:
         """Return S W: what each category of each column contributes to a layer."""
-        edges = np.cumsum([0, *(len(block) for block in self.blocks)])
-        return torch.cat([block @ weights[a:b] for block, a, b in zip(self.blocks, edges[:-1], edges[1:], strict=True)])
+        blocks = self.blocks
+        parts = weights.split([len(block) for block in blocks])
+        return torch.cat([block @ part for block, part in zip(blocks, parts, strict=True)])
 
     def code(self, flat: torch.Tensor) -> torch.Tensor:
         """Return the latent code of rows given as places in the concatenated tables."""
@@ -123,7 +128,8 @@ class FactorisedAutoencoder(torch.nn.Module):
         cross = (crossed[:, :-1] * g).sum(dim=1) + crossed[:, -1]
         power = ((g @ (self.w_out.T @ self.w_out)) * g).sum(dim=1)
         bias = 2 * (g @ (self.w_out.T @ self.b_out)) + (self.b_out**2).sum()
-        return self.norms[flat].sum(dim=1) - 2 * cross + power + bias
+        norms = torch.cat([(block**2).sum(dim=1) for block in self.blocks])
+        return norms[flat].sum(dim=1) - 2 * cross + power + bias
 
 
 @dataclass(frozen=True)
@@ -217,8 +223,8 @@ def train_autoencoder(
         losses.append(float(total) / (passes * len(rows)))
         if progress is not None:
             progress(epoch + 1, settings.epochs)
-    arrays = [getattr(model, name).detach().cpu().numpy() for name in ("w_in", "b_in", "w_code", "b_code")]
-    return TrainedAutoencoder(*arrays, losses=np.asarray(losses))
+    weights = {name: getattr(model, name).detach().cpu().numpy() for name in ("w_in", "b_in", "w_code", "b_code")}
+    return TrainedAutoencoder(**weights, losses=np.asarray(losses))
 
 
 def _packing(sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +19,6 @@ from c2tc_pipeline.tables.roles import Role, infer_roles
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
 _BLOCK_ROWS = 65_536
-# No column can have this name, so role inference leaves none out.
-_NO_LABEL = "\0"
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -48,7 +47,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_frame(X, fitting=True)
         self._remember_columns(X, frame)
         labels = None if y is None else _as_labels(y, len(frame))
-        self.roles_ = infer_roles(frame, label=_NO_LABEL, overrides=self.roles)
+        # Longer than every column's name, so that role inference leaves none out.
+        no_label = max(frame.columns, key=len, default="") + "\0"
+        self.roles_ = infer_roles(frame, label=no_label, overrides=self.roles)
         self.classes_, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
         kept = [column for column in self.roles_.values() if column.role is not Role.DROP]
         if not kept:
@@ -77,20 +78,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of float32 of shape (n, outputs)
             Values in [0, 1].
         """
-        check_is_fitted(self, "parts_")
-        return self.encode_rows(self._checked_frame(X))
+        return self.encode_rows(X)
 
-    def encode_rows(self, frame: pd.DataFrame, rows: np.ndarray | None = None) -> np.ndarray:
+    def encode_rows(self, X: Any, rows: np.ndarray | None = None) -> np.ndarray:
         """Encode the rows at the given positions, in that order, without a second copy of table or result.
 
         Parameters
         ----------
-        frame : DataFrame
+        X : DataFrame or array
             A table with the columns seen in fit.
         rows : ndarray of int, optional
             Positions; all rows in table order by default.
         """
-        frame = frame[[name for part in self.parts_ for name in part.columns]]
+        check_is_fitted(self, "parts_")
+        frame = self._checked_frame(X)[[name for part in self.parts_ for name in part.columns]]
         n = len(frame) if rows is None else len(rows)
         out = np.empty((n, sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
         for start in range(0, n, _BLOCK_ROWS):
@@ -109,16 +110,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the output columns."""
+        """Return the names of the output columns; one that an earlier column has gets a number at its end."""
         check_is_fitted(self, "parts_")
-        return np.array([name for part in self.parts_ for name in part.names()], dtype=object)
+        names: dict[str, None] = {}
+        for name in (name for part in self.parts_ for name in part.names()):
+            spellings = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+            names[next(spelling for spelling in spellings if spelling not in names)] = None
+        return np.array(list(names), dtype=object)
 
     def encoding_of(self, column: str) -> str:
         """Return which part encodes a column, or ``"dropped"``."""
         return next((part.kind for part in self.parts_ if column in part.columns), "dropped")
 
+    def record(self) -> dict[str, Any]:
+        """Return further fitted attributes as JSON values, for storage."""
+        return {}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Set the attributes that :meth:`record` returned."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
@@ -186,4 +199,7 @@ def _as_labels(y: Any, rows: int) -> np.ndarray:
         labels = labels.reshape(len(labels), -1)[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1 or len(labels) != rows:
         raise ValueError(f"y has shape {np.shape(y)}, but one label is needed for each of {rows} rows.")
-    return labels if labels.dtype.kind in "biufSU" else labels.astype(str)
+    absent = np.flatnonzero(pd.isna(labels))
+    if absent.size:
+        raise InputError(f"Row {absent[0]} (the first is 0) has no label; leave rows without one out of the fit.")
+    return labels if labels.dtype.kind in "biufU" else labels.astype(str)

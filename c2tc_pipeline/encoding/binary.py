@@ -37,7 +37,7 @@ class BinaryPart(Part):
             positions, keys = factorise(frame[name])
             ordered = sorted(keys, key=_number_first)
             part.values.append(ordered)
-            part.means.append(float(np.mean(positions == keys.index(ordered[-1]))))
+            part.means.append(float(np.array([ordered.index(key) for key in keys])[positions].mean()))
         return part
 
     @staticmethod

@@ -19,6 +19,7 @@ from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.parameters import check_at_least, check_ngram_range
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding
@@ -152,23 +153,40 @@ class HybridEncoder(TableEncoder):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Fit, and encode the training rows, with ``noise`` if there is any; :meth:`transform` never adds noise."""
-        encoded = self.fit(X, y).transform(X)
-        return self.add_noise(encoded)
+        return self.add_noise(self.fit(X, y).encode_rows(X))
 
     def add_noise(self, encoded: np.ndarray) -> np.ndarray:
         """Add the training noise to target-encoded columns, in place."""
         if self.noise > 0:
             rng = np.random.default_rng([self.random_state, 1])
-            names = self.get_feature_names_out()
-            noisy = {name for part in self.parts_ if isinstance(part, TargetPart) for name in part.names()}
-            for column in np.flatnonzero([name in noisy for name in names]):
+            noisy = [isinstance(part, TargetPart) for part in self.parts_ for _ in part.names()]
+            for column in np.flatnonzero(noisy):
                 encoded[:, column] += rng.normal(0, self.noise, len(encoded)).astype(encoded.dtype)
                 np.clip(encoded[:, column], 0, 1, out=encoded[:, column])
         return encoded
 
+    def record(self) -> dict[str, Any]:
+        """Return what :meth:`fit` says about its choices, as JSON values."""
+        return {
+            "string_choices": [vars(choice) for choice in self.string_choices_],
+            "notices": [notice.to_dict() for notice in self.notices_],
+            "cache_hit": self.cache_hit_,
+        }
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Set the attributes that :meth:`record` returned."""
+        self.string_choices_ = [StringChoice(**choice) for choice in record["string_choices"]]
+        self.notices_ = [Notice(**notice) for notice in record["notices"]]
+        self.cache_hit_ = record["cache_hit"]
+        self.losses_ = next((part.weights.losses for part in self.parts_ if isinstance(part, SimilarityPart)), None)
+
     def _fit_parts(
         self, frame: pd.DataFrame, y: np.ndarray | None, progress: Callable[[int, int], None] | None = None
     ) -> list[Part]:
+        check_at_least(1, epochs=self.epochs, hidden_dim=self.hidden_dim, max_prototypes=self.max_prototypes)
+        check_at_least(1, latent_dim=self.latent_dim, batch_size=self.batch_size)
+        check_at_least(0, smoothing=self.smoothing, noise=self.noise, learning_rate=self.learning_rate)
+        check_ngram_range(self.ngram_range)
         self.notices_: list[Notice] = []
         by_role = {role: [c for c in frame.columns if self.roles_[c].role is role] for role in Role}
         binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(*factorise(frame[c]))]
@@ -192,9 +210,10 @@ class HybridEncoder(TableEncoder):
             raise InputError(
                 f"String encoding {self.strings!r} is unknown; choose one of: {', '.join(STRING_ENCODINGS)}."
             )
-        if self.strings != "auto" or y is None:
-            encoding = "similarity" if self.strings == "auto" else self.strings
-            return [StringChoice(name, encoding, "set by the user") for name in frame.columns]
+        if self.strings != "auto":
+            return [StringChoice(name, self.strings, "set by the user") for name in frame.columns]
+        if y is None:
+            return [StringChoice(name, "similarity", "no labels to choose by") for name in frame.columns]
         return [
             choose_string_encoding(
                 frame[name],
@@ -226,7 +245,7 @@ class HybridEncoder(TableEncoder):
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            seed=self.random_state,
+            seed=int(self.random_state),
         )
         part, found = SimilarityPart.fit(
             frame,

@@ -6,7 +6,6 @@ table, and its rows look their vectors up in it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,7 +38,7 @@ class NGramSimilarity:
 
     def __init__(self, known: Sequence[str], ngram_range: tuple[int, int] = (2, 4)) -> None:
         self.ngram_range = ngram_range
-        self._column_of_gram: dict[tuple[str, int], int] = {}
+        self._column_of_gram: dict[tuple[str, int] | str, int] = {}
         for text in known:
             for gram in self._grams(text):
                 self._column_of_gram.setdefault(gram, len(self._column_of_gram))
@@ -51,8 +50,9 @@ class NGramSimilarity:
         for start in range(0, len(strings), _CHUNK_STRINGS):
             incidence, sizes = self._incidence(strings[start : start + _CHUNK_STRINGS])
             shared = (incidence @ self._known.T).toarray()
-            either = sizes[:, None] + self._known_sizes[None, :] - shared
-            out[start : start + len(sizes)] = shared / np.maximum(either, 1)
+            either = sizes[:, None] + self._known_sizes[None, :]
+            either -= shared
+            np.divide(shared, either, out=out[start : start + len(sizes)])
         return out
 
     def _incidence(self, strings: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
@@ -66,16 +66,24 @@ class NGramSimilarity:
             sizes.append(len(grams))
         shape = (len(strings), max(len(self._column_of_gram), 1))
         data = np.ones(len(columns), dtype=np.float32)
-        return sparse.csr_array((data, np.array(columns, dtype=np.int64), edges), shape=shape), np.array(sizes)
+        return sparse.csr_array((data, np.array(columns, dtype=np.int64), edges), shape=shape), np.array(
+            sizes, np.float32
+        )
 
-    def _grams(self, text: str) -> list[tuple[str, int]]:
+    def _grams(self, text: str) -> Sequence[tuple[str, int] | str]:
         """Return a string's n-grams, numbered where one repeats: sets of these intersect as the multisets would."""
         padded = f" {text.lower()} "
-        seen: Counter[str] = Counter()
-        grams = []
-        for n in range(self.ngram_range[0], self.ngram_range[1] + 1):
-            for start in range(len(padded) - n + 1):
-                gram = padded[start : start + n]
-                grams.append((gram, seen[gram]))
-                seen[gram] += 1
-        return grams
+        lengths = range(self.ngram_range[0], self.ngram_range[1] + 1)
+        grams = [padded[start : start + n] for n in lengths for start in range(len(padded) - n + 1)]
+        if not grams:
+            # A string shorter than every n-gram is like itself only.
+            return [padded]
+        if len(set(grams)) == len(grams):
+            return grams
+        seen: dict[str, int] = {}
+        numbered: list[tuple[str, int] | str] = []
+        for gram in grams:
+            before = seen.get(gram, 0)
+            numbered.append((gram, before) if before else gram)
+            seen[gram] = before + 1
+        return numbered

@@ -58,14 +58,20 @@ class NumericPart(Part):
         for name in part.columns:
             values = _as_floats(frame[name])
             present = values[~np.isnan(values)]
+            if np.isinf(present).any():
+                raise InputError(
+                    f"Column {name!r} holds {np.isinf(present).sum()} infinite values; "
+                    "replace them by numbers or leave them empty."
+                )
             part.marked.append(len(present) < len(values))
             part.medians.append(float(np.median(present)) if len(present) else 0.0)
             limits = np.array([present.min(), present.max()]) if len(present) else np.zeros(2)
             if scaling == "minmax" or limits[0] == limits[1]:
                 knots, heights = limits, np.array([0.0, 1.0])
             else:
-                sample = values[picked] if picked is not None else values
-                knots, heights = _distribution(np.append(sample[~np.isnan(sample)], limits))
+                # A sample may lack the limits.
+                sample = values if picked is None else np.append(values[picked], limits)
+                knots, heights = _distribution(sample[~np.isnan(sample)])
             part.knots.append(knots)
             part.heights.append(heights)
         return part
@@ -84,7 +90,8 @@ class NumericPart(Part):
             if knots[0] == knots[-1]:
                 scaled.append(np.zeros(len(values), dtype=np.float32))
             else:
-                scaled.append(np.interp(values, knots, heights).astype(np.float32))
+                # Between knots closer than 1e-308 the slope is infinite.
+                scaled.append(np.clip(np.interp(values, knots, heights), 0, 1).astype(np.float32))
             if marked:
                 marks.append(absent.astype(np.float32))
         return np.stack([*scaled, *marks], axis=1) if scaled else np.empty((len(frame), 0), np.float32)

@@ -13,6 +13,7 @@ from scipy import sparse
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.tables.roles import Role
 
@@ -72,8 +73,6 @@ class OneHotPart(Part):
         vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, :width]
         # The sign of an eigenvector is arbitrary; the largest entry is made positive so that reruns agree.
         vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-        if vectors.shape[1] < width:
-            vectors = np.pad(vectors, ((0, 0), (0, width - vectors.shape[1])))
         part.components = [vectors[a:b].astype(np.float32) for a, b in itertools.pairwise(edges)]
         projected = part._project(distinct)
         part.low, part.high = projected.min(axis=0), projected.max(axis=0)
@@ -137,6 +136,7 @@ class OneHotPcaEncoder(TableEncoder):
         self.random_state = random_state
 
     def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+        check_at_least(1, max_categories=self.max_categories)
         numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
         categorical = [name for name in frame.columns if name not in numeric]
         return [

@@ -21,7 +21,8 @@ from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import DamagedArtefactError
+from c2tc_pipeline.storage import DamagedArtefactError, hash_json
+from c2tc_pipeline.storage.hashing import hash_file
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 FORMAT = "c2tc-encoder/1"
@@ -57,6 +58,7 @@ def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
         state = part.state()
         parts.append({"kind": part.kind, "values": state.values})
         arrays |= {f"{index}/{name}": np.ascontiguousarray(array) for name, array in state.arrays.items()}
+    save_file(arrays, directory / ARRAYS_NAME)
     values = {
         "format": FORMAT,
         "encoder": type(encoder).__name__,
@@ -66,28 +68,35 @@ def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
         "classes": None if encoder.classes_ is None else encoder.classes_.tolist(),
         "roles": [vars(column) for column in encoder.roles_.values()],
         "parts": parts,
+        "record": encoder.record(),
+        "arrays_sha256": hash_file(directory / ARRAYS_NAME),
     }
+    values["sha256"] = hash_json(values)
     text = json.dumps(values, indent=1, ensure_ascii=False, sort_keys=True)
     (directory / VALUES_NAME).write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
-    save_file(arrays, directory / ARRAYS_NAME)
 
 
 def load_encoder(directory: str | Path) -> TableEncoder:
     """Read an encoder written by :func:`save_encoder`; it transforms as the saved one did."""
     directory = Path(directory)
     path = directory / VALUES_NAME
+    damaged = f"Encoder in {str(directory)!r} is damaged; make it again."
     try:
         values = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
         if values["format"] != FORMAT:
             raise InputError(f"Encoder {str(path)!r} has format {values['format']!r}; this version reads {FORMAT!r}.")
-        arrays = load_file(directory / ARRAYS_NAME)
-        return _rebuilt(values, arrays)
-    except FileNotFoundError as error:
-        raise InputError(f"There is no encoder in {str(directory)!r}: {error.filename!r} is missing.") from None
+        found = values.pop("sha256"), values["arrays_sha256"]
+        if found != (hash_json(values), hash_file(directory / ARRAYS_NAME)):
+            raise DamagedArtefactError(damaged)
+        return _rebuilt(values, load_file(directory / ARRAYS_NAME))
+    except OSError as error:
+        raise InputError(
+            f"There is no encoder in {str(directory)!r} ({error.strerror}); choose the directory it was saved to."
+        ) from None
     except (KeyError, TypeError, ValueError, SafetensorError) as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedArtefactError(f"Encoder in {str(directory)!r} is damaged; make it again.") from None
+        raise DamagedArtefactError(damaged) from None
 
 
 def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
@@ -102,12 +111,14 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
     for index, part in enumerate(values["parts"]):
         own = {name.split("/", 1)[1]: a for name, a in arrays.items() if name.startswith(f"{index}/")}
         encoder.parts_.append(PARTS[part["kind"]].from_state(part["values"], own))
+    encoder.restore(values["record"])
     return encoder
 
 
 def _plain_parameters(encoder: TableEncoder) -> dict[str, Any]:
     """Return the constructor's parameters as JSON values, without the place of the cache, which is not its own."""
-    parameters = encoder.get_params(deep=False)
+    given = encoder.get_params(deep=False)
+    parameters = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     parameters.pop("cache_dir", None)
     if parameters.get("roles"):
         parameters["roles"] = {name: str(role) for name, role in parameters["roles"].items()}

@@ -9,6 +9,7 @@ import pandas as pd
 
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.errors import InputError
@@ -54,6 +55,7 @@ class TargetEncoder(TableEncoder):
         self.random_state = random_state
 
     def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+        check_at_least(0, smoothing=self.smoothing)
         numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
         parts: list[Part] = [NumericPart.fit(frame, numeric, self.numeric, seed=self.random_state)]
         categorical = [name for name in frame.columns if name not in numeric]

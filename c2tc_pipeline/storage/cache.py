@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
 
 T = TypeVar("T")
@@ -96,7 +95,8 @@ class ContentCache:
             try:
                 verify_directory(entry, kind=kind)
                 return CacheLookup(read(entry), hit=True)
-            except (InputError, OSError):
+            except (OSError, ValueError, KeyError):
+                # A failed check is a ValueError; so is what libraries raise for files they cannot make sense of.
                 damaged = True
                 shutil.rmtree(entry, ignore_errors=True)
         value = compute()

@@ -30,13 +30,11 @@ def describe(allocator: Allocator) -> str:
 
 
 @st.composite
-def problems(
-    draw: st.DrawFn, *, classes: int = 4, rows: int = 7, rising: bool = True, smallest_loss: float = 0.0
-) -> AllocationProblem:
+def problems(draw: st.DrawFn, *, classes: int = 4, rows: int = 7, rising: bool = True) -> AllocationProblem:
     """Draw class sizes, a budget and a table of losses; ``rising`` allows tables that a sane k-means never gives."""
     sizes = draw(st.lists(st.integers(1, rows), min_size=1, max_size=classes))
     budget = draw(st.integers(len(sizes), sum(sizes)))
-    loss = st.floats(smallest_loss, 100) | st.integers(1, 9).map(float)
+    loss = st.floats(0, 100) | st.integers(1, 9).map(float)
     tables = [np.array(draw(st.lists(loss, min_size=n, max_size=n))) for n in sizes]
     if not rising or draw(st.booleans()):
         tables = [np.sort(table)[::-1] for table in tables]

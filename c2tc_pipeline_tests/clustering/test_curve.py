@@ -68,6 +68,12 @@ def test_a_class_of_equal_rows_costs_nothing(wcss: list[float]) -> None:
     assert not curve.at(np.arange(1, 10)).any()
 
 
+@given(curves(), st.floats(0.1, 10))
+def test_a_scaled_curve_has_the_same_shape(curve: ClassCurve, factor: float) -> None:
+    k = np.arange(1, curve.rows + 1)
+    np.testing.assert_allclose(curve.scaled(factor).at(k), factor * curve.at(k), rtol=1e-9)
+
+
 @given(curves())
 def test_json_keeps_every_bit(curve: ClassCurve) -> None:
     back = ClassCurve.from_dict(json.loads(json.dumps(curve.to_dict())))

@@ -71,6 +71,16 @@ def test_a_sampled_curve_has_no_bias() -> None:
     assert np.mean([curve.at(np.array([LARGEST]))[0] for curve in curves]) == pytest.approx(exact, rel=0.04)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sampled_curve_never_rises_even_where_clusters_find_nothing(seed: int) -> None:
+    # Noise in many columns and a handful of sampled rows: more centres fit the sample and miss everything else.
+    X = np.random.default_rng(seed).normal(0.5, 0.1, (400, 60)).astype(np.float32)
+    options = CurveSettings(rows_least=10, rows_per_cluster=1)
+    curve = measure_curve(ClassRows(X, CPU), 10, seed=seed, settings=options).curve
+    assert curve.sampled_rows == 10
+    assert (np.diff(curve.wcss) <= 0).all()
+
+
 def test_a_large_class_of_few_distinct_rows_costs_nothing_beyond_them() -> None:
     distinct = mixture(30, columns=20, groups=1, spread=0.2)
     X = distinct[np.random.default_rng(0).integers(30, size=3_000)]

@@ -24,6 +24,14 @@ def test_the_loss_never_rises(X: np.ndarray, data: st.DataObject, seed: int) -> 
     assert_true_partition(moved, X, k, weight)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_moves_that_do_not_pay_are_undone(seed: int) -> None:
+    X = mixture(300, spread=0.2, seed=seed)
+    engine = make_engine("cpu")
+    best = min((engine.fit(X, 15, seed=s, tol=0) for s in range(30)), key=lambda result: result.inertia)
+    assert relocate_centers(X, best, engine, np.random.default_rng(seed)).inertia <= best.inertia
+
+
 @pytest.mark.parametrize("engine", ENGINES, ids=name_of)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_start_that_lloyd_cannot_mend_is_mended(engine: Engine, seed: int) -> None:

@@ -1,0 +1,144 @@
+"""What holds for every condensed table, whatever the table: sizes, weights, membership, means, bounds."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline import CondensedTable, Condenser, condense
+from c2tc_pipeline.condensation import SingletonWarning
+from c2tc_pipeline_tests.made_tables import labelled_frames, mixed_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+
+RATIOS = st.sampled_from([1e-6, 0.05, 0.2, 0.5, 1.0])
+
+
+def check_invariants(small: CondensedTable, frame: pd.DataFrame, label: str, budget: int) -> None:
+    labelled = frame[label].notna().to_numpy()
+    rows = frame.loc[labelled]
+    assert len(small) == len(small.X) == len(small.y) == len(small.weight) == len(small.original) == budget
+    assert small.classes == sorted(rows[label].unique())
+    assert small.class_rows == [int((rows[label] == value).sum()) for value in small.classes]
+    assert int(small.allocation.counts.sum()) == budget
+    assert (small.allocation.counts >= 1).all()
+    assert (small.allocation.counts <= small.class_rows).all()
+    assert small.y.value_counts().to_dict() == dict(zip(small.classes, small.allocation.counts, strict=True))
+
+    assert small.membership["source_row"].tolist() == np.flatnonzero(labelled).tolist()
+    group = small.membership["condensed_row"].to_numpy()
+    assert np.bincount(group, minlength=budget).tolist() == small.weight.tolist()
+    assert int(small.weight.sum()) == len(rows)
+    assert (small.y.to_numpy()[group] == rows[label].to_numpy()).all()
+    assert (small.original[label] == small.y).all()
+
+    encoded = pd.DataFrame(small.encoder.transform(rows), columns=small.X.columns)
+    means = encoded.astype(np.float64).groupby(group).mean()
+    np.testing.assert_allclose(small.X.to_numpy(), means.to_numpy(), atol=2e-6)
+    offsets = encoded.to_numpy(np.float64) - means.to_numpy()[group]
+    losses = pd.Series((offsets**2).sum(axis=1)).groupby(rows[label].to_numpy()).sum()
+    sizes = np.array(small.class_rows, dtype=np.float64)
+    measured = float((losses.loc[small.classes].to_numpy() / sizes**small.allocation.gamma).sum())
+    assert small.allocation.objective == pytest.approx(measured, rel=1e-4, abs=1e-9)
+    assert small.summary["singletons"] == int((small.weight == 1).sum())
+
+
+@settings(deadline=None, max_examples=25)
+@given(frame=labelled_frames(), ratio=RATIOS, seed=st.integers(0, 5))
+def test_any_table(frame: pd.DataFrame, ratio: float, seed: int) -> None:
+    labels = frame["outcome"].dropna()
+    budget = max(labels.nunique(), round(ratio * len(labels)))
+    small = condense(frame, "outcome", ratio, random_state=seed)
+    check_invariants(small, frame, "outcome", budget)
+    if ratio == 1:
+        assert (small.weight == 1).all()
+        assert small.allocation.objective == 0
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(6, 120),
+    classes=st.integers(2, 5),
+    columns=st.integers(1, 4),
+    ratio=RATIOS,
+    allocation=st.sampled_from(["hfils", "optimal", "ratio", "fipc"]),
+    gamma=st.floats(0, 1),
+)
+def test_the_bound_never_exceeds_the_objective(
+    seed: int, rows: int, classes: int, columns: int, ratio: float, allocation: str, gamma: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns)).round(rng.integers(0, 4)).astype(rng.choice([np.float32, np.float64]))
+    y = np.append(np.arange(classes), rng.integers(0, classes, rows - classes))
+    condenser = Condenser(ratio, allocation=allocation, gamma=gamma)
+    condenser.fit_resample(X, y)
+    allocated = condenser.allocation_
+    assert allocated.bound is not None
+    assert 0 <= allocated.bound <= allocated.objective
+    assert 0 <= allocated.gap <= 1
+    assert allocated.gamma == gamma
+
+
+@pytest.mark.parametrize("rows_of_rare", [1, 2])
+@pytest.mark.parametrize("ratio", [1e-9, 0.1, 1.0])
+def test_a_class_of_one_or_two_rows(rows_of_rare: int, ratio: float) -> None:
+    frame = mixed_table(60, classes=2).assign(outcome=["rare"] * rows_of_rare + ["usual"] * (60 - rows_of_rare))
+    small = condense(frame, "outcome", ratio)
+    check_invariants(small, frame, "outcome", max(2, round(ratio * 60)))
+
+
+@pytest.mark.parametrize("equal", ["one class", "both classes"])
+@pytest.mark.parametrize("rows", [2, 9, 30])
+def test_all_rows_equal(equal: str, rows: int) -> None:
+    frame = pd.DataFrame({"x": [0.5] * 20 + [1.5] * 10, "y": ["a"] * 20 + ["b"] * 10})
+    if equal == "one class":
+        frame.loc[:19, "x"] = np.linspace(2, 9, 20)
+    small = condense(frame, "y", rows=rows)
+    check_invariants(small, frame, "y", rows)
+    if equal == "both classes":
+        assert small.allocation.objective == 0
+        assert small.original["x"].tolist() == [0.5 if label == "a" else 1.5 for label in small.y]
+
+
+def test_a_ratio_too_small_for_the_classes_gives_one_row_each() -> None:
+    frame = mixed_table(200, classes=4)
+    small = condense(frame, "outcome", 1e-9)
+    assert small.allocation.counts.tolist() == [1, 1, 1, 1]
+    assert small.weight.tolist() == small.class_rows
+
+
+def test_ratio_one_keeps_every_row() -> None:
+    frame = mixed_table(80)
+    small = condense(frame, "outcome", 1.0)
+    repeated = small.original.iloc[small.membership["condensed_row"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(repeated, frame)
+
+
+def test_rows_instead_of_a_ratio() -> None:
+    assert len(condense(mixed_table(100), "outcome", rows=17)) == 17
+
+
+def test_singletons_are_counted_in_a_warning() -> None:
+    frame = mixed_table(60)
+    with pytest.warns(SingletonWarning, match=r"^\d+ of 40 condensed rows stand for a single source row") as caught:
+        small = condense(frame, "outcome", rows=40)
+    singletons = int((small.weight == 1).sum())
+    assert singletons > 0
+    assert [str(warning.message).startswith(f"{singletons} of 40") for warning in caught] == [True]
+    assert caught[0].filename == __file__
+    assert [notice.kind for notice in small.notices] == ["singletons"]
+
+
+def test_no_singletons_no_warning() -> None:
+    frame = mixed_table(60, classes=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small = condense(frame, "outcome", rows=2)
+    assert small.summary["singletons"] == 0
+    assert small.notices == []

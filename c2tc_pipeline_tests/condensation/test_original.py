@@ -1,0 +1,250 @@
+"""Condensed rows in the original schema: types, means, modes, gaps, and real rows in medoid mode."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline import CondensedTable, condense
+from c2tc_pipeline.condensation.original import summarise_members
+from c2tc_pipeline.tables import Role
+from c2tc_pipeline_tests.made_tables import mixed_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+
+ROWS = 120
+
+
+def condensed_column(values: Sequence[Any] | Any, *, rows: int = 12, **settings: Any) -> tuple[pd.Series, CondensedTable]:
+    """Condense a table that has one column beside a number and the label."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=ROWS), "column": values})
+    frame["y"] = np.where(np.arange(ROWS) % 3 == 0, "rare", "usual")
+    small = condense(frame, "y", rows=rows, strings="target", **settings)
+    return small.original["column"], small
+
+
+def grouped(values: Any, small: CondensedTable) -> Any:
+    return pd.Series(values).groupby(small.membership["condensed_row"].to_numpy())
+
+
+COUNTING = np.arange(ROWS) * 7 % 97
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "Int16", "Int64", "UInt8"])
+def test_whole_numbers_stay_whole(dtype: str) -> None:
+    column, small = condensed_column(pd.array(COUNTING, dtype=dtype))
+    assert column.dtype == dtype
+    assert column.tolist() == np.round(grouped(COUNTING, small).mean()).astype(int).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "Float64"])
+def test_fractions_are_means(dtype: str) -> None:
+    column, small = condensed_column(pd.array(COUNTING / 8, dtype=dtype))
+    assert column.dtype == dtype
+    np.testing.assert_allclose(column.to_numpy(np.float64), grouped(COUNTING / 8, small).mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris", "America/St_Johns"])
+def test_moments_keep_unit_and_zone(unit: str, zone: str | None) -> None:
+    moments = pd.Series(pd.date_range("2024-03-29", periods=ROWS, freq="h", tz=zone)).dt.as_unit(unit)
+    column, small = condensed_column(moments)
+    assert column.dtype == moments.dtype
+    expected = grouped(moments, small).mean()
+    assert (column.reset_index(drop=True) - expected.reset_index(drop=True)).abs().max() <= pd.Timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_durations_keep_their_unit(unit: str) -> None:
+    durations = pd.Series(pd.to_timedelta(COUNTING, unit="min")).dt.as_unit(unit)
+    column, small = condensed_column(durations)
+    assert column.dtype == durations.dtype
+    assert (column - grouped(durations, small).mean()).abs().max() <= pd.Timedelta(seconds=1)
+
+
+def test_dates_stay_dates() -> None:
+    dates = [datetime.date(2024, 1, 1) + datetime.timedelta(days=int(days)) for days in COUNTING]
+    column, small = condensed_column(dates)
+    assert {type(value) for value in column} == {datetime.date}
+    means = grouped(COUNTING, small).mean()
+    assert [(value - datetime.date(2024, 1, 1)).days for value in column] == np.floor(means).tolist()
+
+
+def test_decimals_are_averaged() -> None:
+    column, small = condensed_column([Decimal(int(value)) / 8 for value in COUNTING])
+    np.testing.assert_allclose(column.astype(float), grouped(COUNTING / 8, small).mean())
+
+
+@pytest.mark.parametrize(
+    ("values", "largest"),
+    [
+        (np.where(np.arange(ROWS) % 2 == 0, np.iinfo(np.int64).max, COUNTING), np.iinfo(np.int64).max),
+        (np.where(np.arange(ROWS) % 2 == 0, np.iinfo(np.int64).min, COUNTING), 96),
+        (np.where(np.arange(ROWS) % 2 == 0, np.uint64(2**64 - 1), COUNTING.astype(np.uint64)), 2**64 - 1),
+    ],
+    ids=["int64 max", "int64 min", "uint64 max"],
+)
+def test_the_largest_whole_numbers_do_not_change_sign(values: np.ndarray, largest: int) -> None:
+    column, _ = condensed_column(values, rows=ROWS, roles={"column": "numeric"})
+    assert column.dtype == values.dtype
+    assert int(column.max()) == largest
+    assert int(column.min()) == int(values.min())
+
+
+CATEGORIES = np.array(["red", "green", "blue"])[COUNTING % 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        (pd.array(CATEGORIES, dtype="str"), "str"),
+        (pd.array(CATEGORIES.astype(object), dtype="object"), "str"),
+        (pd.Categorical(CATEGORIES, categories=["blue", "green", "red", "never"]), "str"),
+        (pd.Categorical(COUNTING % 3), "int64"),
+        (COUNTING % 2 == 0, "bool"),
+        (pd.array(COUNTING % 2 == 0, dtype="boolean"), "boolean"),
+        (pd.array(COUNTING % 2, dtype="int8"), "int8"),
+    ],
+    ids=["str", "object", "category", "category of numbers", "bool", "boolean", "zero or one"],
+)
+def test_categories_are_members_modes(values: Any, dtype: str) -> None:
+    column, small = condensed_column(values)
+    assert column.dtype == dtype
+    for shown, (_, members) in zip(column, grouped(np.asarray(values), small), strict=True):
+        votes = members.value_counts()
+        assert votes[shown] == votes.max()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    values=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=40),
+    data=st.data(),
+)
+def test_modes_against_counting_by_hand(values: list[str | None], data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, len(values)))
+    others = data.draw(st.lists(st.integers(0, size - 1), min_size=len(values) - size, max_size=len(values) - size))
+    membership = np.array([*range(size), *others])
+    result = summarise_members(pd.Series(values, dtype="str"), Role.STRING, membership, size)
+    assert len(result) == size
+    for group, shown in enumerate(result):
+        members = [value for value, own in zip(values, membership, strict=True) if own == group]
+        key = None if pd.isna(shown) else shown
+        best = max(members.count(value) for value in set(members))
+        assert members.count(key) == best
+        # Of equally many, the value that the whole column has more of.
+        assert values.count(key) == max(values.count(value) for value in set(members) if members.count(value) == best)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    values=st.lists(st.none() | st.integers(-(10**9), 10**9), min_size=1, max_size=40),
+    dtype=st.sampled_from(["Int64", "Int32", "Float64", "float64"]),
+    data=st.data(),
+)
+def test_means_against_pandas(values: list[int | None], dtype: str, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, len(values)))
+    others = data.draw(st.lists(st.integers(0, size - 1), min_size=len(values) - size, max_size=len(values) - size))
+    membership = np.array([*range(size), *others])
+    series = pd.Series(values, dtype=dtype)
+    result = summarise_members(series, Role.NUMERIC, membership, size)
+    assert result.dtype == dtype
+    groups = series.astype("Float64").groupby(membership)
+    expected = groups.mean().mask(groups.apply(lambda members: 2 * members.notna().sum() < len(members)))
+    if "Int" in dtype:
+        expected = expected.round()
+    pd.testing.assert_series_equal(
+        result.astype("float64"), expected.astype("float64"), check_names=False, check_index=False, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("values", [pd.array([1.5, None, None] * 40), ["word", None, None] * 40], ids=["number", "text"])
+def test_what_most_members_lack_is_missing(values: Any) -> None:
+    column, _ = condensed_column(values, rows=2)
+    assert column.isna().all()
+
+
+@pytest.mark.parametrize("role", ["numeric", "string", "code"])
+def test_a_column_without_values_that_the_user_keeps(role: str) -> None:
+    column, small = condensed_column(np.full(ROWS, np.nan), roles={"column": role})
+    assert len(column) == 12
+    assert column.isna().all()
+    assert "column" not in {notice.column for notice in small.notices}
+
+
+def test_which_columns_are_there() -> None:
+    frame = mixed_table().assign(
+        country="GB", source="web", batch=4, customer_id=range(300), nothing=np.nan, spare=np.arange(300) % 7
+    )
+    frame = frame[["outcome", *frame.columns.drop("outcome")]]
+    small = condense(frame, "outcome", 0.05, roles={"spare": "drop", "batch": "drop"})
+    assert small.original.columns.tolist() == [
+        *("amount", "age", "job", "day", "insured", "since", "country", "source"),
+        "outcome",
+    ]
+    assert set(small.original["country"]) == {"GB"}
+    assert small.original["country"].dtype == "str"
+
+
+def test_a_column_called_weight(tmp_path: Path) -> None:
+    frame = mixed_table().rename(columns={"age": "weight"})
+    small = condense(frame, "outcome", 0.05)
+    assert small.weight.name == "weight"
+    loaded = CondensedTable.load(small.save(tmp_path / "small"))
+    assert pd.read_parquet(tmp_path / "small" / "condensed_original.parquet").columns[-1] == "c2tc_weight"
+    pd.testing.assert_series_equal(loaded.weight, small.weight)
+    pd.testing.assert_frame_equal(loaded.original, small.original)
+
+
+def test_medoids_are_real_rows() -> None:
+    frame = mixed_table().assign(parts=[[1], [2, 3], [4]] * 100, note=[1, "a", 2.5] * 100, country="GB")
+    small = condense(frame, "outcome", 0.05, representative="medoid", random_state=2)
+    source = frame.assign(parts=frame["parts"].astype(str), note=frame["note"].astype(str))
+    assert small.original.columns.tolist() == [*frame.columns.drop("outcome"), "outcome"]
+    found = []
+    for number, row in enumerate(small.original.to_dict(orient="records")):
+        same = np.logical_and.reduce([source[name].to_numpy() == value for name, value in row.items()])
+        members = small.membership.loc[small.membership["condensed_row"] == number, "source_row"]
+        own = np.intersect1d(np.flatnonzero(same), members)
+        assert len(own)
+        found.append(own[0])
+    np.testing.assert_array_equal(small.X.to_numpy(), small.encoder.transform(frame.iloc[found]))
+    for name in ("amount", "age", "insured", "since"):
+        assert small.original[name].dtype == frame[name].dtype
+
+
+def test_no_member_is_nearer_to_the_mean_than_the_medoid() -> None:
+    frame = mixed_table()
+    medoids = condense(frame, "outcome", 0.05, representative="medoid")
+    encoded = medoids.encoder.transform(frame).astype(np.float64)
+    group = medoids.membership["condensed_row"].to_numpy()
+    means = pd.DataFrame(encoded).groupby(group).mean().to_numpy()
+    gaps = pd.Series(((encoded - means[group]) ** 2).sum(axis=1)).groupby(group).min()
+    np.testing.assert_allclose(((medoids.X.to_numpy() - means) ** 2).sum(axis=1), gaps, atol=1e-6)
+
+
+@pytest.mark.parametrize("representative", ["centroid", "medoid"])
+def test_odd_columns_can_be_saved(tmp_path: Path, representative: str) -> None:
+    frame = mixed_table().assign(
+        parts=[[1], [2, 3], [4]] * 100,
+        always=[[1]] * 300,
+        note=[1, "a", 2.5] * 100,
+        month=pd.period_range("2000-01", periods=300, freq="M"),
+        born=[datetime.date(2000, 1, 1 + day % 28) for day in range(300)],
+        price=[Decimal(day % 31) for day in range(300)],
+        size=pd.cut(np.arange(300) % 50, 5),
+    )
+    small = condense(frame, "outcome", 0.05, representative=representative)
+    loaded = CondensedTable.load(small.save(tmp_path / "small"))
+    assert loaded.original.columns.tolist() == small.original.columns.tolist()
+    assert loaded.original["note"].tolist() == small.original["note"].tolist()
+    assert loaded.original["born"].tolist() == small.original["born"].tolist()

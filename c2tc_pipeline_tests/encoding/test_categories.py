@@ -1,0 +1,212 @@
+"""Keys of categories, two-valued codes, and target encoding of codes against scikit-learn's TargetEncoder."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
+
+from c2tc_pipeline.encoding import HybridEncoder, TargetEncoder
+from c2tc_pipeline.encoding.binary import BinaryPart
+from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.target import TargetPart, smoothed_means
+from c2tc_pipeline.errors import InputError
+
+ONES: list[pd.Series[Any]] = [
+    pd.Series([1, 0]),
+    pd.Series([1.0, 0.0]),
+    pd.Series([1.0, -0.0], dtype="float32"),
+    pd.Series(["1", "0"]),
+    pd.Series([True, False]),
+    pd.Series([1, 0], dtype="Int8"),
+    pd.Series([True, False], dtype="boolean"),
+    pd.Series([1, 0], dtype="int64[pyarrow]"),
+    pd.Series([1, 0], dtype="category"),
+    pd.Series([1, 0], dtype=object),
+    pd.Series([Decimal(1), Decimal(0)], dtype=object),
+]
+
+
+@pytest.mark.parametrize("series", ONES, ids=lambda series: str(series.dtype))
+def test_one_key_for_one_value_whatever_its_type(series: pd.Series[Any]) -> None:
+    positions, keys = factorise(series)
+    assert keys == ["1", "0"]
+    assert positions.tolist() == [0, 1]
+
+
+def test_values_of_several_types_share_a_key_and_gaps_have_none() -> None:
+    mixed = pd.Series([1, "1", None, 2.5, 1.0, np.nan, "x", True, pd.NA], dtype=object)
+    positions, keys = factorise(mixed)
+    assert keys == ["1", "2.5", "x"]
+    assert positions.tolist() == [0, 0, -1, 1, 0, -1, 2, 0, -1]
+
+
+@given(st.lists(st.none() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3) | st.booleans()))
+def test_positions_lead_back_to_keys(cells: list[Any]) -> None:
+    positions, keys = factorise(pd.Series(cells, dtype=object))
+    assert len(set(keys)) == len(keys)
+    assert [cell is None for cell in cells] == (positions == -1).tolist()
+    assert all(keys[p] == cell for cell, p in zip(cells, positions, strict=True) if isinstance(cell, str))
+
+
+def binary(train: list[Any], new: list[Any]) -> list[float]:
+    part = BinaryPart.fit(pd.DataFrame({"b": train}), ["b"])
+    encoded: list[float] = part.encode(pd.DataFrame({"b": pd.Series(new, dtype=object)})).ravel().tolist()
+    return encoded
+
+
+@pytest.mark.parametrize(
+    ("train", "new", "expected"),
+    [
+        ([0, 1, 1, 1], [0, 1, "1", True, 0.0], [0, 1, 1, 1, 0]),
+        ([2, 1, 2, 2], [1, 2, 7, None], [0, 1, 0.75, 0.75]),
+        ([10, 9], [9, 10], [0, 1]),
+        ([-1, 1], [-1, 1], [0, 1]),
+        ([True, False, False, False], [True, False, None], [1, 0, 0.25]),
+        ([7, 7], [7, 8, None], [0, 0, 0]),
+    ],
+)
+def test_two_values_become_0_and_1_and_anything_else_their_mean(
+    train: list[Any], new: list[Any], expected: list[float]
+) -> None:
+    assert binary(train, new) == expected
+
+
+def test_binary_columns_pass_through_the_hybrid_encoder_without_labels() -> None:
+    X = pd.DataFrame({"flag": [0, 1, 1, 0], "sex": [1, 2, 1, 2]})
+    encoder = HybridEncoder().fit(X)
+    np.testing.assert_array_equal(encoder.transform(X), [[0, 0], [1, 1], [1, 0], [0, 1]])
+    assert encoder.encoding_of("sex") == "binary"
+
+
+def test_two_values_with_gaps_are_codes_with_a_category_for_gaps() -> None:
+    X = pd.DataFrame({"flag": [0, 1, None, 0, 1, None]})
+    encoder = HybridEncoder(smoothing=0.0).fit(X, [0, 0, 1, 1, 0, 1])
+    assert encoder.encoding_of("flag") == "target"
+    np.testing.assert_array_equal(encoder.transform(X).ravel(), [0.5, 0, 1, 0.5, 0, 1])
+
+
+def unit(values: np.ndarray) -> np.ndarray:
+    low, high = values.min(axis=0), values.max(axis=0)
+    return (values - low) / np.where(high > low, high - low, 1)
+
+
+categories = st.lists(st.integers(0, 5), min_size=4, max_size=40)
+
+
+@given(categories, st.data(), st.sampled_from([0.0, 0.5, 10.0, 1e6]))
+def test_smoothed_means_are_scikit_learns(codes: list[int], data: st.DataObject, smoothing: float) -> None:
+    y = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(codes), max_size=len(codes))), dtype=float)
+    X = np.array(codes)[:, None]
+    oracle = ScikitTargetEncoder(target_type="continuous", smooth=smoothing).fit(X, y)
+    groups = np.searchsorted(oracle.categories_[0], codes)
+    ours = smoothed_means(groups, y[:, None], smoothing, len(oracle.categories_[0]))
+    np.testing.assert_allclose(ours.ravel(), oracle.encodings_[0], rtol=1e-9)
+
+
+@given(categories, st.data(), st.sampled_from([0.0, 0.5, 10.0]))
+def test_the_target_half_is_scikit_learns_scaled_to_0_and_1(
+    codes: list[int], data: st.DataObject, smoothing: float
+) -> None:
+    y = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(codes), max_size=len(codes))))
+    X = pd.DataFrame({"c": codes})
+    part = TargetPart.fit(X, ["c"], y, ["no", "yes"], smoothing=smoothing)
+    oracle = ScikitTargetEncoder(target_type="continuous", smooth=smoothing).fit(X, y.astype(float))
+    expected = oracle.transform(X)
+    spread = np.ptp(expected)
+    if spread > 1e-9:
+        np.testing.assert_allclose(part.encode(X), unit(expected), atol=1e-6)
+        unseen = pd.DataFrame({"c": [99]})
+        scaled = (oracle.transform(unseen) - expected.min()) / spread
+        np.testing.assert_allclose(part.encode(unseen), scaled, atol=1e-6)
+    assert part.names() == ["c"]
+
+
+def three_class_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 7, rows)
+    shares = rng.dirichlet([1, 1, 1], 7)
+    return pd.DataFrame({"c": codes}), np.array([rng.choice(3, p=shares[code]) for code in codes])
+
+
+def test_several_classes_have_a_column_each_but_the_first_and_each_is_scikit_learns() -> None:
+    X, y = three_class_table()
+    part = TargetPart.fit(X, ["c"], y, ["a", "b", "c"], smoothing=10.0)
+    assert part.names() == ["c__is_b", "c__is_c"]
+    for column, number in enumerate([1, 2]):
+        oracle = ScikitTargetEncoder(target_type="continuous", smooth=10.0).fit(X, (y == number).astype(float))
+        np.testing.assert_allclose(part.encode(X)[:, column], unit(oracle.transform(X)).ravel(), atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]])
+def test_the_order_of_classes_permutes_columns_and_loses_nothing(order: list[int]) -> None:
+    X, y = three_class_table()
+    names = np.array(["a", "b", "c"])
+
+    def columns(order: list[int]) -> dict[str, np.ndarray]:
+        number = np.argsort(order)
+        part = TargetPart.fit(X, ["c"], number[y], names[order].tolist(), smoothing=10.0)
+        return dict(zip(part.names(), part.encode(X).T, strict=True))
+
+    one, other = columns([0, 1, 2]), columns(order)
+    # A class that is first in neither order has the same column in both.
+    for name in one.keys() & other.keys():
+        np.testing.assert_allclose(one[name], other[name], atol=1e-6)
+    # The class without a column is an affine function of the others, because shares add up to one.
+    basis = np.column_stack([*other.values(), np.ones(len(X))])
+    for column in one.values():
+        rest = column - basis @ np.linalg.lstsq(basis, column, rcond=None)[0]
+        np.testing.assert_allclose(rest, 0, atol=1e-5)
+
+
+def test_the_scalar_target_is_the_mean_class_number_and_depends_on_the_order() -> None:
+    X, y = three_class_table()
+    settings: dict[str, Any] = {"scalar_target": True, "roles": {"c": "code"}, "smoothing": 10.0}
+    oracle = ScikitTargetEncoder(target_type="continuous", smooth=10.0).fit(X, y.astype(float))
+    for encoder in (HybridEncoder(**settings), TargetEncoder(**settings)):
+        encoded = encoder.fit_transform(X, y)
+        np.testing.assert_allclose(encoded, unit(oracle.transform(X)), atol=1e-6)
+        assert encoder.get_feature_names_out().tolist() == ["c"]
+        turned = encoder.fit_transform(X, (y + 1) % 3)
+        assert abs(np.corrcoef(encoded.ravel(), turned.ravel())[0, 1]) < 0.99
+
+
+@pytest.mark.parametrize("encoder", [HybridEncoder(strings="target", smoothing=2.0), TargetEncoder(smoothing=2.0)])
+def test_unseen_codes_get_the_overall_shares_and_gaps_their_own(encoder: HybridEncoder | TargetEncoder) -> None:
+    codes = [1, 1, 2, 2, 3, 3, None, None]
+    y = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    X = pd.DataFrame({"word": pd.Series(codes, dtype=object).map(lambda c: c if c is None else f"W{c}")})
+    encoder.fit(X, y)
+    new = pd.DataFrame({"word": ["W1", "W2", "W3", None, "W9"]})
+    smoothed = np.array([(ones + 2 * y.mean()) / 4 for ones in (0, 1, 2, 2)] + [y.mean()])
+    np.testing.assert_allclose(
+        encoder.transform(new).ravel(), (smoothed - smoothed.min()) / np.ptp(smoothed), atol=1e-6
+    )
+
+
+def test_gaps_that_training_never_saw_get_the_overall_shares() -> None:
+    X = pd.DataFrame({"day": [1, 2, 3] * 4})
+    encoder = HybridEncoder(roles={"day": "code"}).fit(X, [0, 1, 1] * 4)
+    gap, unseen = encoder.transform(pd.DataFrame({"day": [None, 9]})).ravel()
+    assert gap == unseen
+    assert 0 < gap < 1
+
+
+@pytest.mark.parametrize("encoder", [HybridEncoder(strings="target"), TargetEncoder()])
+def test_without_labels_the_column_that_needs_them_is_named(encoder: HybridEncoder | TargetEncoder) -> None:
+    with pytest.raises(InputError, match=r"Column 'word' is encoded by the label's mean: pass the labels y to fit\."):
+        encoder.fit(pd.DataFrame({"x": [1.5, 2.5, 3.5], "word": ["a", "b", "a"]}))
+
+
+@pytest.mark.parametrize(
+    "y", [[0.0, np.nan, 1.0], ["a", None, "b"], pd.Series(["a", None, "b"], dtype="str"), [0, pd.NA, 1]]
+)
+def test_a_missing_label_is_refused_by_row(y: Any) -> None:
+    with pytest.raises(InputError, match="Row 1 "):
+        HybridEncoder().fit(pd.DataFrame({"x": [1.5, 2.5, 3.5]}), y)

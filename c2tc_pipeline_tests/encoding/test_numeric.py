@@ -1,0 +1,135 @@
+"""Scaling of numbers against scikit-learn's scalers, and what happens to gaps, ties, outliers and infinities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
+
+from c2tc_pipeline.encoding import HybridEncoder, numeric
+from c2tc_pipeline.encoding.numeric import SCALINGS, NumericPart
+from c2tc_pipeline.errors import InputError
+
+each_scaling = pytest.mark.parametrize("scaling", SCALINGS)
+# Exact in binary, so that a difference is one of method and not of rounding.
+numbers = st.integers(-(10**6), 10**6).map(lambda number: number / 64)
+
+
+def scaled(train: Any, new: Any, scaling: str, seed: int = 0) -> np.ndarray:
+    part = NumericPart.fit(pd.DataFrame({"x": train}), ["x"], scaling, seed)
+    return part.encode(pd.DataFrame({"x": new}))
+
+
+@given(train=st.lists(numbers, min_size=2), new=st.lists(numbers, min_size=1))
+def test_minmax_is_scikit_learns_with_clipping(train: list[float], new: list[float]) -> None:
+    scaler = MinMaxScaler(clip=True).fit(np.array(train)[:, None])
+    expected = scaler.transform(np.array(new)[:, None])
+    if min(train) == max(train):
+        # scikit-learn shifts by a constant column's value; ours has nothing to say.
+        expected = np.zeros_like(expected)
+    np.testing.assert_allclose(scaled(train, new, "minmax"), expected, rtol=1e-5, atol=1e-6)
+
+
+@each_scaling
+@given(
+    train=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2), new=st.lists(st.floats(), min_size=1)
+)
+def test_monotone_and_within_0_and_1_whatever_comes(train: list[float], new: list[float], scaling: str) -> None:
+    new = sorted(value for value in new if not np.isnan(value)) or [0.0]
+    encoded = scaled(train, new, scaling).ravel()
+    assert encoded.dtype == np.float32
+    assert encoded.min() >= 0
+    assert encoded.max() <= 1
+    assert (np.diff(encoded) >= 0).all()
+
+
+@pytest.mark.parametrize("rows", [200, 5_000])
+@pytest.mark.parametrize("draw", ["normal", "exponential", "standard_cauchy"])
+def test_quantiles_are_close_to_scikit_learns_on_continuous_data(draw: str, rows: int) -> None:
+    rng = np.random.default_rng(0)
+    train, new = getattr(rng, draw)(size=(2, rows))
+    oracle = QuantileTransformer(n_quantiles=min(rows, 1_000), subsample=None).fit(train[:, None])
+    np.testing.assert_allclose(scaled(train, new, "quantile"), oracle.transform(new[:, None]), atol=0.003)
+
+
+@given(train=st.lists(st.integers(0, 5), min_size=2))
+def test_tied_values_stand_at_the_middle_of_their_step(train: list[int]) -> None:
+    values = np.array(train)
+    low, high = values.min(), values.max()
+    middle = np.array([(values < v).sum() + (values == v).sum() / 2 for v in values])
+    first, last = (values == low).sum() / 2, len(values) - (values == high).sum() / 2
+    expected = (middle - first) / (last - first) if low < high else np.zeros(len(values))
+    np.testing.assert_allclose(scaled(train, train, "quantile").ravel(), expected, atol=1e-6)
+
+
+def test_values_between_training_values_lie_between_them() -> None:
+    np.testing.assert_allclose(scaled([0, 1, 11], [0.5, 6], "quantile").ravel(), [0.25, 0.75])
+
+
+def test_one_extreme_value_squashes_minmax_but_not_quantiles() -> None:
+    train = [*np.linspace(0, 1, 99), 1e12]
+    assert scaled(train, train, "minmax")[:-1].max() < 1e-6
+    np.testing.assert_allclose(scaled(train, train, "quantile").ravel(), np.arange(100) / 99, atol=1e-6)
+
+
+@each_scaling
+def test_missing_values_get_the_median_and_a_mark(scaling: str) -> None:
+    part = NumericPart.fit(pd.DataFrame({"x": [0.0, 1, None, 8], "y": [1.0, 2, 3, 4]}), ["x", "y"], scaling, seed=0)
+    assert part.names() == ["x", "y", "x__missing"]
+    encoded = part.encode(pd.DataFrame({"x": [None, 1.0], "y": [None, 2.5]}))
+    assert encoded[0, 0] == encoded[1, 0]
+    assert encoded[0, 1] == encoded[1, 1]
+    np.testing.assert_array_equal(encoded[:, 2], [1, 0])
+
+
+@each_scaling
+@pytest.mark.parametrize("train", [[3.0, 3.0], [3.0, None], [None, None]])
+def test_a_column_without_spread_is_zero(train: list[float | None], scaling: str) -> None:
+    part = NumericPart.fit(pd.DataFrame({"x": pd.Series(train, dtype=float)}), ["x"], scaling, seed=0)
+    encoded = part.encode(pd.DataFrame({"x": [3.0, -9, 9, np.inf, None]}))
+    np.testing.assert_array_equal(encoded[:, 0], 0)
+    assert part.marked == [None in train]
+
+
+@each_scaling
+def test_infinities_in_new_rows_are_the_ends(scaling: str) -> None:
+    np.testing.assert_array_equal(scaled([1, 2, 3], [-np.inf, np.inf], scaling).ravel(), [0, 1])
+
+
+@each_scaling
+def test_infinities_in_training_rows_are_refused_by_column(scaling: str) -> None:
+    with pytest.raises(InputError, match=r"Column 'x' holds 2 infinite values; .*"):
+        scaled([1.5, np.inf, -np.inf], [1], scaling)
+
+
+def test_an_unknown_scaling_is_refused() -> None:
+    with pytest.raises(InputError, match="'log' is unknown; choose one of: quantile, minmax"):
+        HybridEncoder(numeric="log").fit(pd.DataFrame({"x": [1.5, 2.5]}))
+
+
+def test_a_sample_of_many_rows_keeps_the_limits_and_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = np.random.default_rng(1).normal(size=50_000)
+    train[123] = 1e6
+    whole = scaled(train, train, "quantile")
+    monkeypatch.setattr(numeric, "_SAMPLE_ROWS", 10_000)
+    sampled = scaled(train, train, "quantile")
+    assert (sampled.argmin(), sampled.argmax()) == (whole.argmin(), 123)
+    assert (sampled.min(), sampled.max()) == (0, 1)
+    # The error of a distribution function from 10,000 rows is below 0.025 with all but certainty.
+    assert np.abs(sampled - whole).max() < 0.025
+    np.testing.assert_array_equal(sampled, scaled(train, train, "quantile"))
+    assert not np.array_equal(sampled, scaled(train, train, "quantile", seed=1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "Int64", "Float64", "double[pyarrow]", object, "str"])
+def test_the_storage_of_a_column_does_not_matter(dtype: Any) -> None:
+    whole = pd.DataFrame({"x": [1, 2, 5, 7] * 2})
+    encoder = HybridEncoder(roles={"x": "numeric"}).fit(whole)
+    stored = whole.astype(dtype)
+    np.testing.assert_array_equal(encoder.transform(stored), encoder.transform(whole))
+    np.testing.assert_array_equal(HybridEncoder(roles={"x": "numeric"}).fit_transform(stored), encoder.transform(whole))

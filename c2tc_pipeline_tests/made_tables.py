@@ -1,0 +1,76 @@
+"""Small made-up tables, and the checks of a directory's content that several tests need."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+WORDS = ("senior engineer", "junior engineer", "head nurse", "night nurse", "cook")
+
+
+def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0) -> pd.DataFrame:
+    """Make a table with a number, a word, a code, a flag and a moment, whose classes differ in size."""
+    rng = np.random.default_rng(seed)
+    shares = 0.6 ** np.arange(classes)
+    label = np.sort(rng.choice(classes, rows, p=shares / shares.sum()))
+    label[:classes] = np.arange(classes)
+    return pd.DataFrame(
+        {
+            "amount": rng.normal(label, 1.0),
+            "age": rng.integers(18, 90, rows),
+            "job": rng.choice(WORDS, rows),
+            "day": rng.integers(1, 8, rows),
+            "insured": rng.random(rows) < 0.5,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 10**6, rows), unit="s"),
+            "outcome": np.array([f"class {chr(97 + number)}" for number in range(classes)])[label],
+        }
+    )
+
+
+@st.composite
+def labelled_frames(draw: st.DrawFn) -> pd.DataFrame:
+    """Draw a table of up to 60 rows with gaps, equal rows, few rows a class and some rows without a label."""
+    rows = draw(st.integers(4, 60))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    # Few distinct values make equal rows; many make every row its own.
+    spread = draw(st.sampled_from([2, 5, 1000]))
+    amount = rng.integers(0, spread, rows) / 7
+    amount[rng.random(rows) < draw(st.sampled_from([0.0, 0.3]))] = np.nan
+    amount[:2] = 0.25, 0.5
+    classes = draw(st.integers(2, 4))
+    label = rng.choice(classes, rows, p=rng.dirichlet(np.ones(classes)))
+    label[:classes] = np.arange(classes)
+    outcome = pd.Series(np.array(["no", "yes", "may be", "é"], dtype=object)[label])
+    outcome[classes:] = outcome[classes:].mask(rng.random(rows - classes) < draw(st.sampled_from([0.0, 0.2])))
+    frame = pd.DataFrame(
+        {
+            "amount": amount,
+            "carrier": pd.Series(rng.choice(["AA", "BB", "CC"], rows), dtype="str").mask(rng.random(rows) < 0.1),
+            "day": rng.integers(1, draw(st.integers(2, 8)) + 1, rows),
+            "outcome": outcome.astype("str"),
+        }
+    )
+    # The autoencoder takes most of the time, so that one table in four has words.
+    if draw(st.integers(0, 3)) == 3:
+        frame["job"] = rng.choice(WORDS, rows)
+    return frame
+
+
+def data_hashes(directory: Path) -> dict[str, str]:
+    """Return the sha256 of every file that holds data; summaries and reports tell times and differ."""
+    files = [*directory.glob("*.parquet"), *directory.glob("encoder/*.safetensors")]
+    assert files
+    return {path.relative_to(directory).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def everything_below(folder: Path) -> dict[str, Any]:
+    """Return every path below a folder with its bytes, so that "nothing changed" can be asserted."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
