@@ -1,7 +1,7 @@
 """The command line: ``c2tc condense``, ``c2tc tables``, ``c2tc bench``.
 
-Commands parse, call the core and print. Mistakes of the user end with one sentence and exit code 2. Heavy imports happen
-inside commands, so that ``c2tc --help`` answers at once.
+Commands parse, call the core and print. Mistakes of the user end with one sentence and exit code 2. Heavy imports
+happen inside commands, so that ``c2tc --help`` answers at once.
 """
 
 from __future__ import annotations

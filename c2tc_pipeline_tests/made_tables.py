@@ -11,10 +11,14 @@ import pandas as pd
 from hypothesis import strategies as st
 
 WORDS = ("senior engineer", "junior engineer", "head nurse", "night nurse", "cook")
+CODES = ("ENG1", "ENG2", "NUR1", "NUR2", "COOK")
 
 
-def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0) -> pd.DataFrame:
-    """Make a table with a number, a word, a code, a flag and a moment, whose classes differ in size."""
+def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0, *, words: bool = False) -> pd.DataFrame:
+    """Make a table with numbers, a string, a code, a flag and a moment, whose classes differ in size.
+
+    The string column holds codes, or words on request: words train an autoencoder, which takes a second.
+    """
     rng = np.random.default_rng(seed)
     shares = 0.6 ** np.arange(classes)
     label = np.sort(rng.choice(classes, rows, p=shares / shares.sum()))
@@ -23,7 +27,7 @@ def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0) -> pd.DataFram
         {
             "amount": rng.normal(label, 1.0),
             "age": rng.integers(18, 90, rows),
-            "job": rng.choice(WORDS, rows),
+            "job": rng.choice(WORDS if words else CODES, rows),
             "day": rng.integers(1, 8, rows),
             "insured": rng.random(rows) < 0.5,
             "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 10**6, rows), unit="s"),

@@ -45,7 +45,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         Exponent of class sizes in the objective, from 0 (large classes dominate) to 1 (classes count alike). ``"auto"``
         is chosen on rows kept aside.
     losses : {"curves", "exact"}, default="curves"
-        Whether the allocator reads measured loss curves or runs k-means on all rows for every question, as in the paper.
+        Whether the allocator reads measured loss curves, or runs k-means on all rows for every question as in the
+        paper.
     representative : {"centroid", "medoid"}, default="centroid"
         Whether a condensed row is the mean of its cluster or the real row next to it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -102,6 +103,11 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.device = device
         self.cache_dir = cache_dir
         self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Condenser:
+        """Condense rows and keep the fitted attributes only; see :meth:`fit_resample`."""
+        self.fit_resample(X, y)
+        return self
 
     def fit_resample(
         self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None, listener: Listener | None = None
@@ -186,8 +192,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             return budget_for_ratio(self.ratio, n, n_classes)
         if not isinstance(self.rows, Integral) or not n_classes <= self.rows <= n:
             raise InputError(
-                f"A budget of {self.rows} condensed rows does not fit: it must be a whole number, at least {n_classes}, "
-                f"the number of classes, and at most {n}, the number of rows."
+                f"A budget of {self.rows} condensed rows does not fit: it must be a whole number, at least "
+                f"{n_classes}, the number of classes, and at most {n}, the number of rows."
             )
         return int(self.rows)
 

@@ -14,6 +14,8 @@ import pandas as pd
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_numbers
 from c2tc_pipeline.tables.roles import Role
 
+_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
 
 def summarise_members(series: pd.Series[Any], role: Role, membership: np.ndarray, size: int) -> pd.Series[Any]:
     """Return one value per condensed row for one column.
@@ -60,12 +62,10 @@ def _in_own_units(means: np.ndarray, series: pd.Series[Any]) -> pd.Series[Any]:
         source = source.dt.to_timestamp()
     dtype = source.dtype
     if kind in (Kind.MOMENT, Kind.DURATION):
-        values = _times(means, source, "M8" if kind is Kind.MOMENT else "m8")
-    elif pd.api.types.is_integer_dtype(dtype):
-        values = _whole_numbers(means, dtype)
-    else:
-        values = pd.Series(means).astype(dtype) if pd.api.types.is_float_dtype(dtype) else pd.Series(means)
-    return values.rename(series.name)
+        return _times(means, source, "M8" if kind is Kind.MOMENT else "m8")
+    if pd.api.types.is_integer_dtype(dtype):
+        return _whole_numbers(means, dtype)
+    return pd.Series(means).astype(dtype) if pd.api.types.is_float_dtype(dtype) else pd.Series(means)
 
 
 def _times(seconds: np.ndarray, source: pd.Series[Any], code: str) -> pd.Series[Any]:
@@ -81,7 +81,7 @@ def _times(seconds: np.ndarray, source: pd.Series[Any], code: str) -> pd.Series[
 def _counted(seconds: np.ndarray, code: str, unit: str) -> np.ndarray:
     """Return NumPy times; counted in their own unit, because years before 1678 do not fit nanoseconds."""
     missing = np.isnan(seconds)
-    ticks = np.round(np.where(missing, 0, seconds) * (np.timedelta64(1, "s") / np.timedelta64(1, unit)))
+    ticks = np.round(np.where(missing, 0, seconds) * _TICKS_PER_SECOND[unit])
     times = ticks.astype(np.int64).view(f"{code}[{unit}]")
     times[missing] = np.array("NaT", dtype=times.dtype)
     return times
@@ -115,4 +115,4 @@ def _modes(series: pd.Series[Any], membership: np.ndarray, size: int) -> pd.Seri
     chosen = pd.Series(values).take(np.where(winner == len(values), 0, winner)).reset_index(drop=True)
     if (winner == len(values)).any():
         chosen = chosen.mask(winner == len(values))
-    return chosen.rename(series.name)
+    return chosen

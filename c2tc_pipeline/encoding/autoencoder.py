@@ -3,14 +3,14 @@
 A row's input is one row from each column's similarity table S_j, side by side. So the first layer is a sum of looked-up
 rows of S_j W_j. With a linear last layer x' = U g + b, the squared error |x - x'|^2 expands into |x|^2, a look-up in
 S_j U_j for the cross term, and a small quadratic form in U'U for |x'|^2. Loss and gradients are those of the dense
-network.
+network. How it is trained is in :mod:`c2tc_pipeline.encoding.autoencoder_training`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,43 +18,55 @@ from torch.nn import functional as F
 
 # Small tables are packed into one block-diagonal matrix up to this size: one product instead of dozens of tiny ones.
 _BLOCK_SIZE = 256
-# Steps an epoch takes at least.
-_LEAST_STEPS = 32
-# Bound on the gradient's norm: the first steps of a wide table are large.
-_CLIP_NORM = 5.0
 
 
 @dataclass(frozen=True)
-class AutoencoderSettings:
-    """What determines the trained weights, beside the data.
+class RowBatch:
+    """Rows as places in the concatenated tables, ready to be looked up and to send gradients back.
 
     Parameters
     ----------
-    latent : int
-        Width of the code: the number of string columns, in the paper.
-    hidden : int
-        Width of the hidden layers.
-    epochs : int
-        Passes over the rows.
-    batch_size : int or None
-        Distinct rows per step; None is a thirty-second of them, from 64 to 2,048: enough steps for small tables, few
-        enough for large vocabularies, where a step costs the square of their size.
-    learning_rate : float
-        Largest step of Adam; it warms up and decays along a cosine.
-    seed : int
-        Determines the start and the order of rows.
+    places : tensor of int of shape (rows, columns)
+        Which table row each cell stands for.
+    rows_by_place : tensor of int
+        The rows of the batch, ordered by the places they have; a row comes once for each of its columns.
+    edges : tensor of int
+        Where the rows of each place begin in ``rows_by_place``.
     """
 
-    latent: int
-    hidden: int = 64
-    epochs: int = 10
-    batch_size: int | None = None
-    learning_rate: float = 5e-3
-    seed: int = 0
+    places: torch.Tensor
+    rows_by_place: torch.Tensor
+    edges: torch.Tensor
 
-    def to_list(self) -> list[float | None]:
-        """Return the settings as a JSON value for cache keys."""
-        return list(astuple(self))
+    @classmethod
+    def of(cls, places: torch.Tensor, width: int) -> RowBatch:
+        """Prepare a batch of rows for tables of ``width`` rows in all."""
+        flat = places.reshape(-1)
+        rows_by_place = torch.argsort(flat, stable=True) // places.shape[1]
+        counts = torch.bincount(flat, minlength=width)
+        edges = torch.cat([counts.new_zeros(1), counts.cumsum(0)[:-1]])
+        return cls(places, rows_by_place, edges)
+
+    def sums(self, table: torch.Tensor) -> torch.Tensor:
+        """Return, for each row, the sum of its table rows."""
+        return F.embedding_bag(self.places, table, mode="sum")
+
+    def sums_back(self, values: torch.Tensor) -> torch.Tensor:
+        """Return, for each table row, the sum of ``values`` over the batch rows that look it up."""
+        return F.embedding_bag(self.rows_by_place, values, self.edges, mode="sum")
+
+
+class _LookUp(torch.autograd.Function):
+    """Sums of looked-up rows, whose gradient is a sum the other way: far faster than torch's own, which sorts."""
+
+    @staticmethod
+    def forward(ctx: Any, table: torch.Tensor, batch: RowBatch) -> torch.Tensor:
+        ctx.batch = batch
+        return batch.sums(table)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return ctx.batch.sums_back(gradients[0].contiguous()), None
 
 
 class FactorisedAutoencoder(torch.nn.Module):
@@ -82,7 +94,7 @@ class FactorisedAutoencoder(torch.nn.Module):
     def __init__(self, tables: Sequence[torch.Tensor], *, latent: int, hidden: int, generator: torch.Generator) -> None:
         super().__init__()
         sizes = [len(table) for table in tables]
-        width = sum(sizes)
+        self.width = sum(sizes)
         packing = _packing(sizes)
         self.n_blocks = len(packing)
         for index, (a, b) in enumerate(packing):
@@ -93,14 +105,14 @@ class FactorisedAutoencoder(torch.nn.Module):
             bound = fan_in**-0.5
             return torch.nn.Parameter((torch.rand(rows, columns, generator=generator) * 2 - 1) * bound)
 
-        self.w_in = layer(width, hidden, width)
+        self.w_in = layer(self.width, hidden, self.width)
         self.b_in = torch.nn.Parameter(torch.zeros(hidden))
         self.w_code = layer(hidden, latent, hidden)
         self.b_code = torch.nn.Parameter(torch.zeros(latent))
         self.w_back = layer(latent, hidden, latent)
         self.b_back = torch.nn.Parameter(torch.zeros(hidden))
-        self.w_out = layer(width, hidden, hidden)
-        self.b_out = torch.nn.Parameter(torch.zeros(width))
+        self.w_out = layer(self.width, hidden, hidden)
+        self.b_out = torch.nn.Parameter(torch.zeros(self.width))
 
     @property
     def blocks(self) -> list[torch.Tensor]:
@@ -113,118 +125,39 @@ class FactorisedAutoencoder(torch.nn.Module):
         parts = weights.split([len(block) for block in blocks])
         return torch.cat([block @ part for block, part in zip(blocks, parts, strict=True)])
 
-    def code(self, flat: torch.Tensor) -> torch.Tensor:
-        """Return the latent code of rows given as places in the concatenated tables."""
-        hidden = torch.relu(F.embedding_bag(flat, self.looked_up(self.w_in), mode="sum") + self.b_in)
-        return hidden @ self.w_code + self.b_code
+    def spread_back(self, sums: torch.Tensor) -> torch.Tensor:
+        """Return S' V: the other direction of :meth:`looked_up`."""
+        blocks = self.blocks
+        parts = sums.split([len(block) for block in blocks])
+        return torch.cat([block.T @ part for block, part in zip(blocks, parts, strict=True)])
+
+    def batch(self, places: torch.Tensor) -> RowBatch:
+        """Prepare rows, given by the category in each column."""
+        return RowBatch.of(places + self.offsets, self.width)
+
+    def powers(self, batch: RowBatch) -> torch.Tensor:
+        """Return the squared norm of each row's input."""
+        norms = torch.cat([(block**2).sum(dim=1) for block in self.blocks])
+        return norms[batch.places].sum(dim=1)
 
     def loss(self, places: torch.Tensor) -> torch.Tensor:
-        """Return the squared reconstruction error of each row; ``places`` has one column per string column."""
-        flat = places + self.offsets
-        g = torch.relu(self.code(flat) @ self.w_back + self.b_back)
-        # Inputs meet the output layer in one look-up: x.U and x.b side by side.
-        output = torch.cat([self.w_out, self.b_out[:, None]], dim=1)
-        crossed = F.embedding_bag(flat, self.looked_up(output), mode="sum")
-        cross = (crossed[:, :-1] * g).sum(dim=1) + crossed[:, -1]
-        power = ((g @ (self.w_out.T @ self.w_out)) * g).sum(dim=1)
+        """Return the squared reconstruction error of each row, given by the category in each column."""
+        batch = self.batch(places)
+        return self.batch_loss(batch, self.powers(batch))
+
+    def batch_loss(self, batch: RowBatch, powers: torch.Tensor) -> torch.Tensor:
+        """Return the squared reconstruction error of prepared rows with known input norms."""
+        hidden = self.w_in.shape[1]
+        # Inputs meet the first layer, the output layer and its bias in one look-up: x.W, x.U and x.b side by side.
+        table = self.looked_up(torch.cat([self.w_in, self.w_out, self.b_out[:, None]], dim=1))
+        met: torch.Tensor = _LookUp.apply(table, batch)
+        first, crossed, biased = met[:, :hidden], met[:, hidden:-1], met[:, -1]
+        code = torch.relu(first + self.b_in) @ self.w_code + self.b_code
+        g = torch.relu(code @ self.w_back + self.b_back)
+        cross = (crossed * g).sum(dim=1) + biased
+        output = ((g @ (self.w_out.T @ self.w_out)) * g).sum(dim=1)
         bias = 2 * (g @ (self.w_out.T @ self.b_out)) + (self.b_out**2).sum()
-        norms = torch.cat([(block**2).sum(dim=1) for block in self.blocks])
-        return norms[flat].sum(dim=1) - 2 * cross + power + bias
-
-
-@dataclass(frozen=True)
-class TrainedAutoencoder:
-    """The half of the autoencoder that encodes, as plain arrays, and how training went.
-
-    Parameters
-    ----------
-    w_in, b_in, w_code, b_code : ndarray
-        Encoder weights.
-    losses : ndarray
-        Mean reconstruction error of each epoch.
-    """
-
-    w_in: np.ndarray
-    b_in: np.ndarray
-    w_code: np.ndarray
-    b_code: np.ndarray
-    losses: np.ndarray
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return all arrays by name."""
-        return {name: np.ascontiguousarray(getattr(self, name)) for name in self.__dataclass_fields__}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> TrainedAutoencoder:
-        """Rebuild from :meth:`to_arrays`; other arrays are ignored."""
-        return cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
-
-
-def train_autoencoder(
-    tables: Sequence[np.ndarray],
-    places: np.ndarray,
-    settings: AutoencoderSettings,
-    *,
-    device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
-) -> TrainedAutoencoder:
-    """Train the autoencoder on looked-up rows; rows with equal categories are merged and weighted.
-
-    Parameters
-    ----------
-    tables : sequence of ndarray of shape (K_j, K_j)
-        Similarities of each column's categories.
-    places : ndarray of int of shape (n, J)
-        The category of each row in each column.
-    settings : AutoencoderSettings
-        Widths, epochs, steps, seed.
-    device : str
-        A torch device.
-    progress : callable, optional
-        Called with (epochs done, epochs in all).
-
-    Examples
-    --------
-    >>> places = np.array([[0], [1], [2]] * 9)
-    >>> trained = train_autoencoder([np.eye(3, dtype=np.float32)], places, AutoencoderSettings(1))
-    >>> trained.w_in.shape, len(trained.losses)
-    ((3, 64), 10)
-    """
-    generator = torch.Generator().manual_seed(settings.seed)
-    model = FactorisedAutoencoder(
-        [torch.from_numpy(table) for table in tables],
-        latent=settings.latent,
-        hidden=settings.hidden,
-        generator=generator,
-    ).to(device)
-    distinct, counts = np.unique(places, axis=0, return_counts=True)
-    rows = torch.from_numpy(distinct).to(device)
-    weight = torch.from_numpy((counts / counts.mean()).astype(np.float32)).to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-    batch_size = min(settings.batch_size or min(max(len(rows) // _LEAST_STEPS, 64), 2_048), len(rows))
-    # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
-    passes = max(1, _LEAST_STEPS * batch_size // len(rows))
-    steps = settings.epochs * passes * -(-len(rows) // batch_size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
-    )
-    losses = []
-    for epoch in range(settings.epochs):
-        total = torch.zeros((), device=device)
-        orders = [torch.randperm(len(rows), generator=generator).to(device) for _ in range(passes)]
-        for batch in (batch for order in orders for batch in order.split(batch_size)):
-            loss = (model.loss(rows[batch]) * weight[batch]).sum()
-            optimiser.zero_grad(set_to_none=True)
-            (loss / len(batch)).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP_NORM)
-            optimiser.step()
-            schedule.step()
-            total += loss.detach()
-        losses.append(float(total) / (passes * len(rows)))
-        if progress is not None:
-            progress(epoch + 1, settings.epochs)
-    weights = {name: getattr(model, name).detach().cpu().numpy() for name in ("w_in", "b_in", "w_code", "b_code")}
-    return TrainedAutoencoder(**weights, losses=np.asarray(losses))
+        return powers - 2 * cross + output + bias
 
 
 def _packing(sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -28,6 +28,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     roles: Mapping[str, Role | str] | None
+    classes_: Any
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn the encoding from training rows.

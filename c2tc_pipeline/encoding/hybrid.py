@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.devices import resolve_device
-from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
+from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.categories import factorise
@@ -52,7 +52,7 @@ class HybridEncoder(TableEncoder):
     epochs : int, default=10
         Passes of training.
     batch_size : int or None, default=None
-        Distinct rows per step; None is a thirty-second of them, from 64 to 2,048.
+        Distinct rows per step; None is a sixteenth of them, from 64 to 8,192.
     learning_rate : float, default=0.005
         Largest step of training.
     max_prototypes : int, default=1000
@@ -102,6 +102,8 @@ class HybridEncoder(TableEncoder):
     >>> encoder.transform(pd.DataFrame({"age": [50], "job": ["engineers"]})).shape
     (1, 2)
     """
+
+    notices_: list[Notice]
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class HybridEncoder(TableEncoder):
         check_at_least(1, latent_dim=self.latent_dim, batch_size=self.batch_size)
         check_at_least(0, smoothing=self.smoothing, noise=self.noise, learning_rate=self.learning_rate)
         check_ngram_range(self.ngram_range)
-        self.notices_: list[Notice] = []
+        self.notices_ = []
         by_role = {role: [c for c in frame.columns if self.roles_[c].role is role] for role in Role}
         binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(*factorise(frame[c]))]
         codes = [c for c in by_role[Role.CODE] if c not in binary]

@@ -31,5 +31,5 @@ def check_ngram_range(ngram_range: tuple[int, int]) -> None:
     shortest, longest = ngram_range
     if not 1 <= shortest <= longest:
         raise InputError(
-            f"Parameter 'ngram_range' is ({shortest}, {longest}), but must be two lengths, the shorter first, from 1 up."
+            f"Parameter 'ngram_range' is {shortest, longest}, but must be two lengths from 1 up, the shorter first."
         )

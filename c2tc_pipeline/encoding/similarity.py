@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
+from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
 from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
 
 # Part of every cache key: raise it when the trained weights change for the same input.
-AUTOENCODER_VERSION = 1
+AUTOENCODER_VERSION = 2
 
 
 class SimilarityPart(Part):

@@ -17,7 +17,7 @@ from c2tc_pipeline.condensation import condense
 from c2tc_pipeline.condensation.partition import PartitionSettings, partition_classes
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.encoding import HybridEncoder
-from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, train_autoencoder
+from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, default_batch_size, train_autoencoder
 from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
 from c2tc_pipeline.errors import InputError
@@ -61,10 +61,11 @@ def autoencoder_speed(frame: pd.DataFrame, label: str, report: Report) -> dict[s
     places = np.stack(
         [v.nearest_places(*factorise(prepared.X[name])) for v, name in zip(vocabularies, names, strict=True)], axis=1
     )
-    settings = AutoencoderSettings(latent=len(names), batch_size=1024, epochs=3)
+    settings = AutoencoderSettings(latent=len(names), epochs=10)
+    size = default_batch_size(len(np.unique(places, axis=0)))
     factorised = _seconds(lambda: train_autoencoder(tables, places, settings)) / settings.epochs
     dense_rows = dense_matrix(tables, places)
-    dense = _seconds(lambda: train_dense(dense_rows, latent=len(names), hidden=settings.hidden, batch_size=1024))
+    dense = _seconds(lambda: train_dense(dense_rows, latent=len(names), hidden=settings.hidden, batch_size=size))
     report(
         f"autoencoder, one epoch, {len(places):,} rows x {dense_rows.shape[1]:,} similarities: factorised "
         f"{factorised:.2f} s, dense {dense:.2f} s, {dense / factorised:.1f} times faster"

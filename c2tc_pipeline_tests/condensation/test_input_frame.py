@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,15 +33,20 @@ def test_the_frame_is_not_modified(representative: str) -> None:
 
 @pytest.mark.parametrize(
     "index",
-    [np.arange(300)[::-1], np.zeros(300, dtype=int), pd.date_range("2024", periods=300), [f"row {i}" for i in range(300)]],
+    [
+        np.arange(300)[::-1],
+        np.zeros(300, dtype=int),
+        pd.date_range("2024", periods=300),
+        [f"row {i}" for i in range(300)],
+    ],
     ids=["backwards", "all zero", "dates", "text"],
 )
 @pytest.mark.parametrize("representative", ["centroid", "medoid"])
-def test_the_index_is_irrelevant(index: object, representative: str) -> None:
+def test_the_index_is_irrelevant(index: Any, representative: str) -> None:
     frame = mixed_table()
     frame.loc[3:9, "outcome"] = None
-    expected = condense(frame, "outcome", 0.05, representative=representative, strings="target")
-    reindexed = condense(frame.set_axis(index), "outcome", 0.05, representative=representative, strings="target")
+    expected = condense(frame, "outcome", 0.05, representative=representative)
+    reindexed = condense(frame.set_axis(index), "outcome", 0.05, representative=representative)
     assert_same(reindexed, expected)
 
 
@@ -110,7 +117,7 @@ def test_encoded_columns_are_named_after_classes() -> None:
 
 
 def test_a_label_with_the_name_of_an_encoded_column_is_refused() -> None:
-    frame = mixed_table().rename(columns={"outcome": "string_code_0"})
+    frame = mixed_table(words=True).rename(columns={"outcome": "string_code_0"})
     with pytest.raises(InputError, match=r"^The label 'string_code_0' has the name of an encoded column; rename"):
         condense(frame, "string_code_0", 0.05)
 
@@ -164,9 +171,16 @@ def test_bad_settings_are_refused_before_the_work(settings: dict[str, object]) -
 def test_listeners_hear_every_stage_from_start_to_end() -> None:
     heard: dict[str, list[tuple[int, int]]] = {}
     small = condense(
-        mixed_table(), "outcome", 0.05, listener=lambda stage, done, total: heard.setdefault(stage, []).append((done, total))
+        mixed_table(),
+        "outcome",
+        0.05,
+        listener=lambda stage, done, total: heard.setdefault(stage, []).append((done, total)),
     )
-    assert list(heard) == list(small.summary["seconds"]) == ["prepare", "encode", "curves", "allocate", "cluster", "decode"]
+    assert (
+        list(heard)
+        == list(small.summary["seconds"])
+        == ["prepare", "encode", "curves", "allocate", "cluster", "decode"]
+    )
     for steps in heard.values():
         assert steps[0][0] == 0
         assert steps[-1][0] == steps[-1][1]

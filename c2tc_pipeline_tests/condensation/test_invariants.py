@@ -74,12 +74,13 @@ def test_the_bound_never_exceeds_the_objective(
     seed: int, rows: int, classes: int, columns: int, ratio: float, allocation: str, gamma: float
 ) -> None:
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, columns)).round(rng.integers(0, 4)).astype(rng.choice([np.float32, np.float64]))
+    X = rng.normal(size=(rows, columns)).round(rng.integers(0, 4)).astype(rng.choice(["float32", "float64"]))
     y = np.append(np.arange(classes), rng.integers(0, classes, rows - classes))
     condenser = Condenser(ratio, allocation=allocation, gamma=gamma)
     condenser.fit_resample(X, y)
     allocated = condenser.allocation_
     assert allocated.bound is not None
+    assert allocated.gap is not None
     assert 0 <= allocated.bound <= allocated.objective
     assert 0 <= allocated.gap <= 1
     assert allocated.gamma == gamma

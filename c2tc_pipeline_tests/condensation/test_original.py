@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.Sing
 ROWS = 120
 
 
-def condensed_column(values: Sequence[Any] | Any, *, rows: int = 12, **settings: Any) -> tuple[pd.Series, CondensedTable]:
+def condensed_column(
+    values: Sequence[Any] | Any, *, rows: int = 12, **settings: Any
+) -> tuple[pd.Series, CondensedTable]:
     """Condense a table that has one column beside a number and the label."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=ROWS), "column": values})
@@ -41,22 +43,22 @@ COUNTING = np.arange(ROWS) * 7 % 97
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "Int16", "Int64", "UInt8"])
-def test_whole_numbers_stay_whole(dtype: str) -> None:
-    column, small = condensed_column(pd.array(COUNTING, dtype=dtype))
+def test_whole_numbers_stay_whole(dtype: Any) -> None:
+    column, small = condensed_column(pd.Series(COUNTING).astype(dtype))
     assert column.dtype == dtype
     assert column.tolist() == np.round(grouped(COUNTING, small).mean()).astype(int).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "Float64"])
-def test_fractions_are_means(dtype: str) -> None:
-    column, small = condensed_column(pd.array(COUNTING / 8, dtype=dtype))
+def test_fractions_are_means(dtype: Any) -> None:
+    column, small = condensed_column(pd.Series(COUNTING / 8).astype(dtype))
     assert column.dtype == dtype
     np.testing.assert_allclose(column.to_numpy(np.float64), grouped(COUNTING / 8, small).mean(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris", "America/St_Johns"])
-def test_moments_keep_unit_and_zone(unit: str, zone: str | None) -> None:
+def test_moments_keep_unit_and_zone(unit: Literal["s", "ms", "us", "ns"], zone: str | None) -> None:
     moments = pd.Series(pd.date_range("2024-03-29", periods=ROWS, freq="h", tz=zone)).dt.as_unit(unit)
     column, small = condensed_column(moments)
     assert column.dtype == moments.dtype
@@ -65,7 +67,7 @@ def test_moments_keep_unit_and_zone(unit: str, zone: str | None) -> None:
 
 
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
-def test_durations_keep_their_unit(unit: str) -> None:
+def test_durations_keep_their_unit(unit: Literal["s", "us", "ns"]) -> None:
     durations = pd.Series(pd.to_timedelta(COUNTING, unit="min")).dt.as_unit(unit)
     column, small = condensed_column(durations)
     assert column.dtype == durations.dtype
@@ -108,7 +110,7 @@ CATEGORIES = np.array(["red", "green", "blue"])[COUNTING % 3]
     ("values", "dtype"),
     [
         (pd.array(CATEGORIES, dtype="str"), "str"),
-        (pd.array(CATEGORIES.astype(object), dtype="object"), "str"),
+        (pd.Series(CATEGORIES.astype(object), dtype="object"), "object"),
         (pd.Categorical(CATEGORIES, categories=["blue", "green", "red", "never"]), "str"),
         (pd.Categorical(COUNTING % 3), "int64"),
         (COUNTING % 2 == 0, "bool"),
@@ -167,7 +169,9 @@ def test_means_against_pandas(values: list[int | None], dtype: str, data: st.Dat
     )
 
 
-@pytest.mark.parametrize("values", [pd.array([1.5, None, None] * 40), ["word", None, None] * 40], ids=["number", "text"])
+@pytest.mark.parametrize(
+    "values", [pd.array([1.5, None, None, None] * 30), ["word", None, None, None] * 30], ids=["number", "text"]
+)
 def test_what_most_members_lack_is_missing(values: Any) -> None:
     column, _ = condensed_column(values, rows=2)
     assert column.isna().all()
@@ -206,7 +210,7 @@ def test_a_column_called_weight(tmp_path: Path) -> None:
 
 
 def test_medoids_are_real_rows() -> None:
-    frame = mixed_table().assign(parts=[[1], [2, 3], [4]] * 100, note=[1, "a", 2.5] * 100, country="GB")
+    frame = mixed_table().assign(parts=pd.Series([[1], [2, 3], [4]] * 100), note=[1, "a", 2.5] * 100, country="GB")
     small = condense(frame, "outcome", 0.05, representative="medoid", random_state=2)
     source = frame.assign(parts=frame["parts"].astype(str), note=frame["note"].astype(str))
     assert small.original.columns.tolist() == [*frame.columns.drop("outcome"), "outcome"]
@@ -235,12 +239,12 @@ def test_no_member_is_nearer_to_the_mean_than_the_medoid() -> None:
 @pytest.mark.parametrize("representative", ["centroid", "medoid"])
 def test_odd_columns_can_be_saved(tmp_path: Path, representative: str) -> None:
     frame = mixed_table().assign(
-        parts=[[1], [2, 3], [4]] * 100,
-        always=[[1]] * 300,
+        parts=pd.Series([[1], [2, 3], [4]] * 100),
+        always=pd.Series([[1]] * 300),
         note=[1, "a", 2.5] * 100,
         month=pd.period_range("2000-01", periods=300, freq="M"),
         born=[datetime.date(2000, 1, 1 + day % 28) for day in range(300)],
-        price=[Decimal(day % 31) for day in range(300)],
+        price=pd.Series([Decimal(day % 31) for day in range(300)]),
         size=pd.cut(np.arange(300) % 50, 5),
     )
     small = condense(frame, "outcome", 0.05, representative=representative)

@@ -1,0 +1,193 @@
+"""The condenser as a sampler: what scikit-learn and imbalanced-learn expect of one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn.pipeline import make_pipeline
+from imblearn.utils import estimator_checks
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from c2tc_pipeline import Condenser, HybridEncoder
+from c2tc_pipeline.condensation import SingletonWarning
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline_tests.made_tables import mixed_table
+
+# imbalanced-learn's own checks. Left out: those of `sampling_strategy`, which a condenser does not have, of sparse
+# rows and of one-hot labels, which it does not take, and of tags that only its own base class sets.
+APPLICABLE = (
+    "check_target_type",
+    "check_samplers_one_label",
+    "check_samplers_pandas",
+    "check_samplers_list",
+    "check_samplers_preserve_dtype",
+    "check_samplers_2d_target",
+    "check_sampler_get_feature_names_out",
+    "check_sampler_get_feature_names_out_pandas",
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_warning_but_the_one_about_singletons() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SingletonWarning)
+        yield
+
+
+def rows_and_classes(rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = (rng.random(rows) < 0.2).astype(int)
+    return rng.normal(y[:, None], 1.0, (rows, 3)), y
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("name", APPLICABLE)
+def test_imbalanced_learn_check(name: str) -> None:
+    getattr(estimator_checks, name)("Condenser", Condenser(ratio=0.1))
+
+
+def test_fitted_attributes_agree() -> None:
+    X, y = rows_and_classes()
+    condenser = Condenser(ratio=0.1)
+    X_small, y_small = condenser.fit_resample(X, y)
+    assert X_small.shape == (20, 3)
+    assert condenser.classes_.tolist() == [0, 1]
+    assert condenser.n_features_in_ == 3
+    assert condenser.weights_.tolist() == np.bincount(condenser.membership_, minlength=20).tolist()
+    np.testing.assert_array_equal(y_small[condenser.membership_], y)
+    np.testing.assert_allclose(X_small, pd.DataFrame(X).groupby(condenser.membership_).mean())
+    np.testing.assert_array_equal(condenser.membership_[condenser.sample_indices_], np.arange(20))
+
+
+def test_medoids_are_rows_of_X() -> None:
+    X, y = rows_and_classes()
+    condenser = Condenser(ratio=0.1, representative="medoid")
+    X_small, y_small = condenser.fit_resample(X, y)
+    np.testing.assert_array_equal(X_small, X[condenser.sample_indices_])
+    np.testing.assert_array_equal(y_small, y[condenser.sample_indices_])
+
+
+def test_inputs_and_parameters_are_not_modified() -> None:
+    X, y = rows_and_classes()
+    X_before, y_before = X.copy(), y.copy()
+    condenser = Condenser(ratio=0.1, gamma="auto", random_state=3)
+    before = condenser.get_params()
+    condenser.fit_resample(X, y)
+    np.testing.assert_array_equal(X, X_before)
+    np.testing.assert_array_equal(y, y_before)
+    assert condenser.get_params() == before
+
+
+def test_clone_and_parameters() -> None:
+    condenser = Condenser(0.1, allocation="ratio", random_state=3)
+    copy = clone(condenser)
+    assert copy is not condenser
+    assert copy.get_params() == condenser.get_params()
+    assert copy.set_params(rows=7).rows == 7
+    assert set(copy.get_params()) == {
+        *("ratio", "rows", "allocation", "gamma", "losses", "representative", "device", "cache_dir", "random_state")
+    }
+
+
+def test_a_second_fit_forgets_the_first() -> None:
+    X, y = rows_and_classes()
+    used = Condenser(ratio=0.1)
+    used.fit_resample(pd.DataFrame(X[:90, :2], columns=["a", "b"]), y[:90])
+    again, fresh = used.fit_resample(X, y), Condenser(ratio=0.1).fit_resample(X, y)
+    np.testing.assert_array_equal(again[0], fresh[0])
+    assert used.n_features_in_ == 3
+    assert not hasattr(used, "feature_names_in_")
+
+
+def test_fit_alone() -> None:
+    X, y = rows_and_classes()
+    condenser = Condenser(ratio=0.1)
+    assert condenser.fit(X, y) is condenser
+    assert len(condenser.weights_) == 20
+
+
+def test_seeds() -> None:
+    X, y = rows_and_classes(500)
+    one, same, other = (Condenser(ratio=0.1, random_state=seed).fit_resample(X, y)[0] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(["no", "yes"] * 100, name="answer", dtype="str"),
+        pd.Series([1, 2] * 100, name="answer", dtype="int8"),
+        pd.Series(pd.Categorical(["no", "yes"] * 100, categories=["yes", "no", "never"]), name="answer"),
+        pd.Series([True, False] * 100, name="answer"),
+    ],
+    ids=["str", "int8", "category", "bool"],
+)
+def test_frames_and_series_come_back_as_they_went_in(labels: pd.Series) -> None:
+    X, _ = rows_and_classes()
+    frame = pd.DataFrame(X.astype(np.float32), columns=["a", "b", "c"], index=pd.Index(range(500, 700)))
+    X_small, y_small = Condenser(ratio=0.1).fit_resample(frame, labels)
+    assert X_small.columns.tolist() == ["a", "b", "c"]
+    assert (X_small.dtypes == np.float32).all()
+    assert y_small.name == "answer"
+    assert y_small.dtype == labels.dtype
+    assert set(y_small) == set(labels)
+
+
+@pytest.mark.parametrize(
+    "text", [pd.Series(["u", "v"] * 100), pd.Categorical(["u", "v"] * 100)], ids=["str", "category"]
+)
+def test_text_is_refused_by_the_name_of_its_column(text: Any) -> None:
+    X, y = rows_and_classes()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(colour=text)
+    with pytest.raises(
+        InputError, match=r"^Column 'colour' does not hold numbers; encode the table with HybridEncoder"
+    ):
+        Condenser().fit_resample(frame, y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_gaps_and_infinities_are_refused(bad: float) -> None:
+    X, y = rows_and_classes()
+    X[7, 1] = bad
+    with pytest.raises(ValueError, match=r"contains NaN|contains infinity"):
+        Condenser().fit_resample(X, y)
+
+
+def test_validation_rows() -> None:
+    X, y = rows_and_classes(400)
+    condenser = Condenser(ratio=0.1, gamma="auto")
+    condenser.fit_resample(X[:300], y[:300], validation=(X[300:], y[300:]))
+    assert condenser.allocation_.gamma in {score.gamma for score in condenser.partitions_.gamma_scores}
+    with pytest.raises(InputError, match="No validation row has a class"):
+        condenser.fit_resample(X[:300], y[:300], validation=(X[300:], y[300:] + 7))
+    with pytest.raises(ValueError, match="2 features"):
+        condenser.fit_resample(X[:300], y[:300], validation=(X[300:, :2], y[300:]))
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_in_a_pipeline_after_the_encoder(output: str) -> None:
+    frame = mixed_table(600, classes=2)
+    X, y = frame.drop(columns="outcome"), frame["outcome"]
+    encoder = HybridEncoder().set_output(transform=output)
+    pipeline = make_pipeline(encoder, Condenser(ratio=0.1), LogisticRegression()).fit(X[::2], y[::2])
+    predicted = pipeline.predict(X[1::2])
+    # Rows are condensed when the pipeline is fitted and never when it predicts.
+    assert len(predicted) == 300
+    assert (predicted == y[1::2]).mean() > 0.6
+    assert len(pipeline[1].weights_) == 30
+    assert hasattr(pipeline[1], "feature_names_in_") == (output == "pandas")
+
+
+def test_in_a_grid_search() -> None:
+    X, y = rows_and_classes(300)
+    pipeline = make_pipeline(Condenser(ratio=0.1), LogisticRegression())
+    search = GridSearchCV(pipeline, {"condenser__allocation": ["ratio", "fipc"]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.6

@@ -1,0 +1,64 @@
+"""The paper's tables condense with defaults, at every ratio, and warn of nothing that their owner can't act on.
+
+A table is encoded once: the first ratio runs the whole way, the others start from its encoded rows.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from c2tc_pipeline import Condenser, condense
+from c2tc_pipeline.condensation import SingletonWarning
+from c2tc_pipeline.tables import read_table
+
+TABLES = (
+    *("electricity", "electricity_full", "adult", "diabetes130us", "airlines", "covertype", "jannis", "higgs"),
+    *("microsoft", "road_safety", "road_safety_full"),
+)
+WHOLE_WAY, FROM_ENCODED = 0.001, (0.01, 0.0001)
+
+pytestmark = pytest.mark.shared_data
+
+
+@pytest.fixture(scope="module")
+def described(shared_data: Path) -> dict[str, Any]:
+    tables: dict[str, Any] = json.loads((shared_data / "datasets.json").read_text())["datasets"]
+    return tables
+
+
+def test_no_table_is_forgotten(described: dict[str, Any]) -> None:
+    assert set(TABLES) == set(described)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_at_every_ratio(shared_data: Path, described: dict[str, Any], name: str) -> None:
+    label = described[name]["label"]
+    frame = read_table(shared_data / described[name]["file"])
+    sizes = sorted(described[name]["class_counts"].values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", SingletonWarning)
+        small = condense(frame, label, WHOLE_WAY)
+        encoded = small.encoder.transform(frame)
+        check(small.weight.to_numpy(), small.allocation.counts, small.class_rows, WHOLE_WAY)
+        assert small.allocation.bound is not None
+        for ratio in FROM_ENCODED:
+            condenser = Condenser(ratio)
+            condenser.fit_resample(encoded, frame[label])
+            check(condenser.weights_, condenser.allocation_.counts, small.class_rows, ratio)
+    assert sorted(small.class_rows) == sizes
+    assert len(small.original) == len(small)
+
+
+def check(weights: np.ndarray, counts: np.ndarray, class_rows: list[int], ratio: float) -> None:
+    rows = sum(class_rows)
+    assert int(counts.sum()) == len(weights) == max(len(class_rows), round(ratio * rows))
+    assert (counts >= 1).all()
+    assert (counts <= class_rows).all()
+    assert int(weights.sum()) == rows

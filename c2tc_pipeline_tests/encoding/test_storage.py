@@ -1,0 +1,184 @@
+"""Encoders on disk: what is loaded encodes to the byte as what was saved; what is damaged or foreign is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from c2tc_pipeline.encoding import HybridEncoder, LabelEncoder, TableEncoder, load_encoder, save_encoder
+from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, QUICK, encoder_name, mixed_table, new_rows
+
+each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
+
+
+def saved(encoder: TableEncoder, directory: Path) -> TableEncoder:
+    save_encoder(encoder, directory)
+    return load_encoder(directory)
+
+
+@each_encoder
+def test_the_loaded_encoder_is_the_saved_one(encoder: TableEncoder, tmp_path: Path) -> None:
+    X, y = mixed_table()
+    encoder = clone(encoder).fit(X, y)
+    loaded = saved(encoder, tmp_path)
+    assert type(loaded) is type(encoder)
+    assert loaded.get_params() == encoder.get_params()
+    assert loaded.roles_ == encoder.roles_
+    assert loaded.classes_.tolist() == encoder.classes_.tolist()
+    assert loaded.feature_names_in_.tolist() == encoder.feature_names_in_.tolist()
+    assert loaded.n_features_in_ == encoder.n_features_in_
+    assert loaded.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
+    for frame in (X, new_rows()):
+        assert loaded.transform(frame).tobytes() == encoder.transform(frame).tobytes()
+    assert loaded.record() == encoder.record()
+
+
+@each_encoder
+def test_saving_again_gives_the_same_bytes(encoder: TableEncoder, tmp_path: Path) -> None:
+    encoder = clone(encoder).fit(*mixed_table())
+    loaded = saved(encoder, tmp_path / "one")
+    save_encoder(loaded, tmp_path / "two")
+    for name in (VALUES_NAME, ARRAYS_NAME):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_what_fit_said_about_its_choices_comes_back(tmp_path: Path) -> None:
+    encoder = HybridEncoder(**QUICK, max_prototypes=2)
+    encoder.fit(*mixed_table())
+    loaded = saved(encoder, tmp_path)
+    assert isinstance(loaded, HybridEncoder)
+    assert loaded.string_choices_ == encoder.string_choices_
+    assert loaded.notices_ == encoder.notices_ != []
+    assert loaded.cache_hit_ is False
+    np.testing.assert_array_equal(loaded.losses_, encoder.losses_)
+
+
+def test_a_loaded_encoder_adds_the_same_noise(tmp_path: Path) -> None:
+    X, y = mixed_table()
+    encoder = HybridEncoder(**QUICK, noise=0.1)
+    expected = encoder.fit_transform(X, y)
+    loaded = saved(encoder, tmp_path)
+    np.testing.assert_array_equal(loaded.add_noise(loaded.transform(X)), expected)
+
+
+@pytest.mark.parametrize(
+    "classes", [[0, 1, 2], ["a", "é", "🚀"], [True, False], [0.5, 1.5], [b"x", b"y"], pd.array(["p", "q"])], ids=str
+)
+def test_classes_keep_their_type(classes: Any, tmp_path: Path) -> None:
+    X, _ = mixed_table()
+    y = np.resize(np.asarray(classes), len(X))
+    encoder = HybridEncoder(**QUICK).fit(X, y)
+    loaded = saved(encoder, tmp_path)
+    assert loaded.classes_.dtype == encoder.classes_.dtype
+    assert loaded.classes_.tolist() == encoder.classes_.tolist()
+
+
+def test_an_encoder_of_an_array_without_labels(tmp_path: Path) -> None:
+    X = np.array([[1.5, 2.0], [2.5, np.nan], [3.5, 0.25]])
+    encoder = LabelEncoder().fit(X)
+    loaded = saved(encoder, tmp_path)
+    assert loaded.classes_ is None
+    assert not hasattr(loaded, "feature_names_in_")
+    np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
+
+
+@given(names=st.lists(st.text(min_size=1, max_size=8), min_size=4, max_size=4, unique=True))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_column_names_and_strings(names: list[str], tmp_path: Path) -> None:
+    cells = [name.encode("utf-8", "replace").decode() for name in names]
+    numbers, words, codes, halves = names
+    X = pd.DataFrame({numbers: [1.5, 2, None, 4], words: cells, codes: cells, halves: [0.1, 0.2, 0.3, 0.5]})
+    roles = {numbers: "numeric", words: "string", codes: "code", halves: "numeric"}
+    encoder = HybridEncoder(strings="similarity", roles=roles, **QUICK).fit(X, [0, 1, 0, 1])
+    loaded = saved(encoder, tmp_path)
+    assert loaded.transform(X).tobytes() == encoder.transform(X).tobytes()
+    assert loaded.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
+
+
+def test_settings_given_as_numpy_numbers(tmp_path: Path) -> None:
+    encoder = HybridEncoder(**QUICK).set_params(random_state=np.int64(3), smoothing=np.float32(2)).fit(*mixed_table())
+    plain = HybridEncoder(**QUICK, random_state=3, smoothing=2.0).fit(*mixed_table())
+    loaded = saved(encoder, tmp_path)
+    assert loaded.random_state == 3
+    assert loaded.transform(new_rows()).tobytes() == plain.transform(new_rows()).tobytes()
+
+
+def test_the_place_of_the_cache_is_not_stored(tmp_path: Path) -> None:
+    encoder = HybridEncoder(**QUICK, cache_dir=tmp_path / "my cache").fit(*mixed_table())
+    assert saved(encoder, tmp_path / "encoder").get_params()["cache_dir"] is None
+    assert "my cache" not in (tmp_path / "encoder" / VALUES_NAME).read_text()
+
+
+def _change(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    return lambda directory: (directory / name).write_bytes(change((directory / name).read_bytes()))
+
+
+def _bit_flipped(place: float) -> Callable[[bytes], bytes]:
+    def change(stored: bytes) -> bytes:
+        at = int(place * (len(stored) - 1))
+        return stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :]
+
+    return change
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated values": _change(VALUES_NAME, lambda stored: stored[:-20]),
+    "truncated arrays": _change(ARRAYS_NAME, lambda stored: stored[:-1]),
+    "empty values": _change(VALUES_NAME, lambda _: b""),
+    "empty arrays": _change(ARRAYS_NAME, lambda _: b""),
+    "values that are a list": _change(VALUES_NAME, lambda _: b"[1, 2]"),
+    "values of something else": _change(VALUES_NAME, lambda _: b'{"format": "c2tc-encoder/1"}'),
+    "values that are no text": _change(VALUES_NAME, lambda _: b"\xff\xfe\x00"),
+    "arrays that are a pickle": _change(ARRAYS_NAME, lambda _: pickle.dumps({"low": np.zeros(2)})),
+    "another number": _change(VALUES_NAME, lambda stored: stored.replace(b'"random_state": 0', b'"random_state": 1')),
+    **{f"bit of arrays at {p}": _change(ARRAYS_NAME, _bit_flipped(p)) for p in (0, 0.2, 0.5, 0.9, 1)},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_encoder_is_refused_in_one_sentence(damage: str, tmp_path: Path) -> None:
+    save_encoder(HybridEncoder(**QUICK).fit(*mixed_table()), tmp_path)
+    before = [(tmp_path / name).read_bytes() for name in (VALUES_NAME, ARRAYS_NAME)]
+    DAMAGES[damage](tmp_path)
+    assert before != [(tmp_path / name).read_bytes() for name in (VALUES_NAME, ARRAYS_NAME)]
+    with pytest.raises(InputError, match=r"^Encoder in '.*' is damaged; make it again\.$"):
+        load_encoder(tmp_path)
+
+
+def test_arrays_of_another_encoder_are_refused(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        save_encoder(HybridEncoder(**QUICK, random_state=seed).fit(*mixed_table()), tmp_path / str(seed))
+    shutil.copy(tmp_path / "0" / ARRAYS_NAME, tmp_path / "1" / ARRAYS_NAME)
+    with pytest.raises(InputError, match="damaged"):
+        load_encoder(tmp_path / "1")
+
+
+def test_another_format_is_refused_by_its_name(tmp_path: Path) -> None:
+    save_encoder(LabelEncoder().fit(*mixed_table()), tmp_path)
+    values = json.loads((tmp_path / VALUES_NAME).read_text())
+    (tmp_path / VALUES_NAME).write_text(json.dumps({**values, "format": "c2tc-encoder/99"}))
+    with pytest.raises(InputError, match="has format 'c2tc-encoder/99'; this version reads 'c2tc-encoder/1'"):
+        load_encoder(tmp_path)
+
+
+@pytest.mark.parametrize("gone", [VALUES_NAME, ARRAYS_NAME])
+def test_a_missing_file_or_directory_is_said(gone: str, tmp_path: Path) -> None:
+    save_encoder(LabelEncoder().fit(*mixed_table()), tmp_path / "encoder")
+    (tmp_path / "encoder" / gone).unlink()
+    (tmp_path / "file").touch()
+    for place in ("encoder", "nowhere", "file"):
+        with pytest.raises(InputError, match=f"There is no encoder in '.*{place}'"):
+            load_encoder(tmp_path / place)

@@ -1,0 +1,102 @@
+"""The package as a whole: what imports what, and what is not imported at all."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import c2tc_pipeline
+
+PACKAGE = Path(c2tc_pipeline.__file__).parent
+# A room imports from those before it; what stands beside the rooms (errors, notices, devices) belongs to none.
+ROOMS = ("storage", "tables", "encoding", "clustering", "allocation", "condensation", "evaluation", "reports")
+DAGSTER_ROOMS = ("orchestration",)
+
+
+def modules() -> list[str]:
+    """Return the dotted name of every module that is free of dagster."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        if parts[1] in (*DAGSTER_ROOMS, "definitions") or parts[-1] == "__main__":
+            continue
+        found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return found
+
+
+def imported_rooms(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, room) of every import of this package, at the top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == PACKAGE.name and len(parts) > 1 and parts[1] in (*ROOMS, *DAGSTER_ROOMS):
+                yield node.lineno, parts[1]  # type: ignore[attr-defined]
+
+
+def run_python(code: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=PACKAGE.parent, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if (PACKAGE / room).is_dir()])
+def test_a_room_imports_only_rooms_before_it(room: str) -> None:
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {other}"
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for line, other in imported_rooms(path)
+        if other not in allowed
+    ]
+    assert wrong == []
+
+
+def test_the_scan_sees_imports() -> None:
+    seen = {room for path in (PACKAGE / "condensation").glob("*.py") for _, room in imported_rooms(path)}
+    assert {"storage", "tables", "encoding", "clustering", "allocation", "condensation"} <= seen
+
+
+def test_the_core_does_not_import_dagster() -> None:
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+        "print([name for name in sys.modules if name.partition('.')[0].startswith('dagster')])"
+    )
+    assert len(modules()) > 50
+    assert run_python(code, *modules()).strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["condense", "--help"], ["tables", "--help"]], ids=" ".join
+)
+def test_help_answers_without_heavy_imports(arguments: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from c2tc_pipeline.cli import main\n"
+        "main(sys.argv[1:], prog_name='c2tc', standalone_mode=False)\n"
+        "heavy = ('torch', 'sklearn', 'pandas', 'numpy', 'matplotlib', 'dagster')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    printed = run_python(code, *arguments).strip()
+    assert "c2tc" in printed
+    assert printed.splitlines()[-1] == "[]"
+
+
+def test_public_names() -> None:
+    assert c2tc_pipeline.__all__ == ["CondensedTable", "Condenser", "HybridEncoder", "condense"]
+    assert all(callable(getattr(c2tc_pipeline, name)) for name in c2tc_pipeline.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'condence'"):
+        c2tc_pipeline.condence  # noqa: B018
