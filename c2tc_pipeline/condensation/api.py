@@ -104,6 +104,8 @@ def condense(
     >>> len(small.X), small.encoder.transform(people.head(3)).shape
     (10, (3, 2))
     """
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"condense needs a pandas DataFrame, not a {type(frame).__name__}; convert the table first.")
     clock = StageClock(listener)
     if rows is None and not 0 < ratio <= 1:
         raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")

@@ -73,7 +73,7 @@ def publish_directory(
     ...     sorted(p.name for p in done.iterdir())
     ['a.txt', 'manifest.json']
     """
-    target = Path(target)
+    target = Path(os.path.abspath(target))
     check_target(target, kind=kind, replace=replace)
     target.parent.mkdir(parents=True, exist_ok=True)
     private = target.parent / f".{target.name}.{uuid.uuid4().hex}.partial"
@@ -90,9 +90,12 @@ def publish_directory(
 
 def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
     """Refuse a target that a later :func:`publish_directory` could not take, before any work is done."""
-    target = Path(target)
+    target = Path(os.path.abspath(target))
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise InputError(f"Output {str(target)!r} exists and is not a directory; choose another path.")
+    ancestor = next((folder for folder in target.parents if folder.exists()), None)
+    if ancestor is not None and not ancestor.is_dir():
+        raise InputError(f"Output {str(target)!r} can't be made: {str(ancestor)!r} is a file; choose another path.")
     if not target.exists() or not any(target.iterdir()):
         return
     if not (target / MANIFEST_NAME).exists():

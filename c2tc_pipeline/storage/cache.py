@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
 
 T = TypeVar("T")
@@ -104,8 +105,9 @@ class ContentCache:
         def fill(path: Path) -> None:
             write(value, path)
 
-        # Another process may store the same result first; both are equal by construction.
-        with contextlib.suppress(FileExistsError):
+        # Another process may store the same result first, and both are equal by construction; a cache that can't be
+        # written (full, read-only) costs time in the next run, but not this run's result.
+        with contextlib.suppress(OSError, InputError):
             publish_directory(entry, fill, kind=kind, settings={"key": key})
         return CacheLookup(value, hit=False, damaged=damaged)
 

@@ -285,5 +285,6 @@ def _fits_int64(series: pd.Series[Any]) -> bool:
 def _seconds_since_1970(series: pd.Series[Any]) -> pd.Series[Any]:
     if isinstance(series.dtype, pd.PeriodDtype):
         series = series.dt.to_timestamp()
-    moments = pd.to_datetime(series, utc=True, errors="coerce")
-    return (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    # Microseconds reach from before history to long after it; nanoseconds only from 1677 to 2262.
+    moments = pd.to_datetime(series, utc=True, errors="coerce").dt.as_unit("us")
+    return (moments - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)

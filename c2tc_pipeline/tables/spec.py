@@ -85,7 +85,7 @@ class CondenseSettings(_Settings):
     allocation: Literal["hfils", "optimal", "ratio", "fipc"] = "hfils"
     gamma: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.25
     representative: Literal["centroid", "medoid"] = "centroid"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
 
 
 class TableSpec(_Settings):

@@ -135,3 +135,21 @@ def test_the_default_directory_follows_the_environment(monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_cache_directory() == tmp_path / ".cache" / "c2tc"
+
+
+def test_a_cache_that_cannot_be_written_still_gives_the_value(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the directory should be")
+    costly = Costly(tmp_path / "cache")
+    assert costly.fetch() == CacheLookup("value 1", hit=False)
+    assert costly.fetch() == CacheLookup("value 2", hit=False)
+
+
+def test_an_entry_that_verifies_but_cannot_be_read_is_made_again(tmp_path: Path) -> None:
+    costly = Costly(tmp_path)
+    costly.fetch()
+
+    def unreadable(path: Path) -> str:
+        raise ValueError(f"{path} makes no sense")
+
+    found = costly.cache.fetch("demo", KEY, compute=costly.compute, write=lambda v, p: None, read=unreadable)
+    assert (found.value, found.damaged) == ("value 2", True)

@@ -161,3 +161,18 @@ def test_what_appears_while_we_write_is_not_overwritten(
     after = contents(tmp_path)
     assert not any(".partial" in name or ".retired" in name for name in after)
     assert b"new" not in after.values()
+
+
+def test_the_current_directory_can_be_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    publish(Path())
+    assert sorted(contents(tmp_path)) == ["here/a.txt", "here/folder/b.bin", f"here/{MANIFEST_NAME}"]
+
+
+def test_a_target_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt' is a file"):
+        publish(tmp_path / "notes.txt" / "art")
+    assert contents(tmp_path) == {"notes.txt": b"mine"}

@@ -100,3 +100,8 @@ def test_text(series: pd.Series[Any], written: list[str | None]) -> None:
     text = to_text(series)
     assert text.dtype == "str"
     assert [None if pd.isna(value) else value for value in text] == written
+
+
+def test_moments_long_before_1970_are_counted_too() -> None:
+    for moments in (pd.Series(pd.to_datetime(["1500-01-01"]).as_unit("s")), pd.Series([datetime.date(1500, 1, 1)])):
+        assert to_numbers(moments).values.tolist() == [-14831769600.0]
