@@ -67,7 +67,7 @@ def labelled_frames(draw: st.DrawFn) -> pd.DataFrame:
 
 def data_hashes(directory: Path) -> dict[str, str]:
     """Return the sha256 of every file that holds data; summaries and reports tell times and differ."""
-    files = [*directory.glob("*.parquet"), *directory.glob("encoder/*.safetensors")]
+    files = [*directory.glob("*.parquet"), *directory.glob("encoder/*")]
     assert files
     return {path.relative_to(directory).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 

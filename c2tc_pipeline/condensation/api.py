@@ -132,9 +132,9 @@ def condense(
         random_state=random_state,
     )
     condenser.check(len(prepared.X), len(classes))
-    with clock.stage("encode"):
+    with clock.stage("encode") as tick:
         encoder.set_params(roles={column: prepared.roles[column].role for column in prepared.X.columns})
-        encoder.fit(prepared.X, prepared.y)
+        encoder.fit(prepared.X, prepared.y, progress=tick)
         if label in encoder.get_feature_names_out():
             raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
         encoded = encoder.add_noise(encoder.encode_rows(prepared.X, order))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ from c2tc_pipeline.tables.roles import Role, infer_roles
 _BLOCK_ROWS = 65_536
 
 
+Progress = Callable[[int, int], None]
+"""Called with (steps done, steps in all)."""
+
+
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Base of encoders from tables with mixed columns to numbers in [0, 1].
 
@@ -30,7 +34,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     roles: Mapping[str, Role | str] | None
     classes_: Any
 
-    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> TableEncoder:
         """Learn the encoding from training rows.
 
         Parameters
@@ -39,6 +43,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Rows. Columns of an array are called ``x0``, ``x1``, ...
         y : array of shape (n,), optional
             Labels; needed when a column is encoded by its target.
+        progress : callable, optional
+            Called with (steps done, steps in all) by encoders that take long.
 
         Returns
         -------
@@ -59,11 +65,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"(n_samples={len(frame)}); give them roles to keep them."
             )
         typed = pd.DataFrame({column.name: as_role(frame[column.name], column.role) for column in kept})
-        self.parts_ = [part for part in self._fit_parts(typed, codes) if part.columns]
+        self.parts_ = [part for part in self._fit_parts(typed, codes, progress) if part.columns]
         return self
 
     @abstractmethod
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
         """Fit the parts to the kept columns, converted to their roles; ``y`` holds class numbers."""
 
     def transform(self, X: Any) -> np.ndarray:

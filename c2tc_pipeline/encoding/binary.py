@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.encoding.categories import MISSING, factorise
+from c2tc_pipeline.encoding.categories import MISSING, factorise, natural_order
 from c2tc_pipeline.encoding.part import Part, PartState
 
 
@@ -35,7 +35,7 @@ class BinaryPart(Part):
         part = cls(list(columns), [], [])
         for name in part.columns:
             positions, keys = factorise(frame[name])
-            ordered = sorted(keys, key=_number_first)
+            ordered = sorted(keys, key=natural_order)
             part.values.append(ordered)
             part.means.append(float(np.array([ordered.index(key) for key in keys])[positions].mean()))
         return part
@@ -62,10 +62,3 @@ class BinaryPart(Part):
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         return cls(list(values["columns"]), list(values["values"]), list(values["means"]))
-
-
-def _number_first(key: str) -> tuple[float, str]:
-    try:
-        return float(key), key
-    except ValueError:
-        return np.inf, key

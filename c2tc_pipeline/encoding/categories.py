@@ -31,6 +31,21 @@ def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
     return positions.astype(np.int64, copy=False), distinct
 
 
+def natural_order(key: str) -> tuple[float, str]:
+    """Return a sort key: numbers by size, then text by the alphabet.
+
+    Examples
+    --------
+    >>> sorted(["10", "b", "2", "a"], key=natural_order)
+    ['2', '10', 'a', 'b']
+    """
+    try:
+        number = float(key)
+    except ValueError:
+        return np.inf, key
+    return (number, key) if np.isfinite(number) else (np.inf, key)
+
+
 def category_key(value: object) -> str:
     """Return the text that stands for a value.
 

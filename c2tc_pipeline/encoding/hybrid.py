@@ -6,7 +6,7 @@ The departures are parameters: ``strings="auto"`` encodes strings that are codes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from c2tc_pipeline.devices import resolve_device
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
-from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.numeric import NumericPart
@@ -82,7 +82,7 @@ class HybridEncoder(TableEncoder):
     parts_ : list of Part
         The fitted encodings.
     cache_hit_ : bool or None
-        Whether the weights came from the cache; None when no autoencoder was needed.
+        Whether :meth:`fit` took the weights from the cache; None when no autoencoder was needed, and after loading.
     losses_ : ndarray or None
         Reconstruction error after each epoch.
     notices_ : list of Notice
@@ -104,6 +104,8 @@ class HybridEncoder(TableEncoder):
     """
 
     notices_: list[Notice]
+
+    cache_hit_: bool | None
 
     def __init__(
         self,
@@ -172,19 +174,16 @@ class HybridEncoder(TableEncoder):
         return {
             "string_choices": [vars(choice) for choice in self.string_choices_],
             "notices": [notice.to_dict() for notice in self.notices_],
-            "cache_hit": self.cache_hit_,
         }
 
     def restore(self, record: Mapping[str, Any]) -> None:
         """Set the attributes that :meth:`record` returned."""
         self.string_choices_ = [StringChoice(**choice) for choice in record["string_choices"]]
         self.notices_ = [Notice(**notice) for notice in record["notices"]]
-        self.cache_hit_ = record["cache_hit"]
+        self.cache_hit_ = None
         self.losses_ = next((part.weights.losses for part in self.parts_ if isinstance(part, SimilarityPart)), None)
 
-    def _fit_parts(
-        self, frame: pd.DataFrame, y: np.ndarray | None, progress: Callable[[int, int], None] | None = None
-    ) -> list[Part]:
+    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
         check_at_least(1, epochs=self.epochs, hidden_dim=self.hidden_dim, max_prototypes=self.max_prototypes)
         check_at_least(1, latent_dim=self.latent_dim, batch_size=self.batch_size)
         check_at_least(0, smoothing=self.smoothing, noise=self.noise, learning_rate=self.learning_rate)
@@ -204,7 +203,7 @@ class HybridEncoder(TableEncoder):
             parts.append(self._fit_target(frame, codes + as_codes, y))
         self.cache_hit_, self.losses_ = None, None
         if as_words:
-            parts.append(self._fit_similarity(frame, as_words))
+            parts.append(self._fit_similarity(frame, as_words, progress))
         return parts
 
     def _choose_strings(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[StringChoice]:
@@ -233,7 +232,7 @@ class HybridEncoder(TableEncoder):
         names = [str(value) for value in self.classes_]
         return TargetPart.fit(frame, columns, y, names, smoothing=self.smoothing, scalar=self.scalar_target)
 
-    def _fit_similarity(self, frame: pd.DataFrame, columns: list[str]) -> SimilarityPart:
+    def _fit_similarity(self, frame: pd.DataFrame, columns: list[str], progress: Progress | None) -> SimilarityPart:
         for name in columns:
             if self.roles_[name].distinct > self.max_prototypes:
                 message = (
@@ -257,6 +256,7 @@ class HybridEncoder(TableEncoder):
             settings=settings,
             device=resolve_device(self.device),
             cache=None if self.cache_dir is None else ContentCache(self.cache_dir),
+            progress=progress,
         )
         self.cache_hit_, self.losses_ = found.hit, found.value.losses
         if found.damaged:

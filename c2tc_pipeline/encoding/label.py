@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.encoding.base import TableEncoder
-from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.base import Progress, TableEncoder
+from c2tc_pipeline.encoding.categories import factorise, natural_order
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState
 from c2tc_pipeline.tables.roles import Role
@@ -34,7 +34,7 @@ class LabelPart(Part):
     @classmethod
     def fit(cls, frame: pd.DataFrame, columns: Sequence[str]) -> LabelPart:
         """Learn the categories of each column."""
-        return cls(list(columns), [sorted(factorise(frame[name])[1]) for name in columns])
+        return cls(list(columns), [sorted(factorise(frame[name])[1], key=natural_order) for name in columns])
 
     def names(self) -> list[str]:
         return list(self.columns)
@@ -85,7 +85,7 @@ class LabelEncoder(TableEncoder):
         self.roles = roles
         self.random_state = random_state
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
         numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
         return [
             NumericPart.fit(frame, numeric, self.numeric, seed=self.random_state),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
@@ -135,7 +135,7 @@ class OneHotPcaEncoder(TableEncoder):
         self.roles = roles
         self.random_state = random_state
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
         check_at_least(1, max_categories=self.max_categories)
         numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
         categorical = [name for name in frame.columns if name not in numeric]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part
@@ -54,7 +54,7 @@ class TargetEncoder(TableEncoder):
         self.roles = roles
         self.random_state = random_state
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[Part]:
+    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
         check_at_least(0, smoothing=self.smoothing)
         numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
         parts: list[Part] = [NumericPart.fit(frame, numeric, self.numeric, seed=self.random_state)]

@@ -105,9 +105,10 @@ def allocation_speed(frame: pd.DataFrame, label: str, ratio: float, report: Repo
         found["objective_against_printed"] = found["objective"] / objective
         report(
             f"{name}: allocation {found['allocation_seconds']:.2f} s, then clustering "
-            f"{found['clustering_seconds']:.2f} s; printed search {printed:.1f} s ({runs} k-means runs): {found['ratio']:.1f} times faster "
-            f"({found['ratio_with_clustering']:.1f} with clustering), objective {found['objective']:.1f} against "
-            f"{objective:.1f} ({found['objective_against_printed'] - 1:+.1%})"
+            f"{found['clustering_seconds']:.2f} s; printed search {printed:.1f} s ({runs} k-means runs): "
+            f"{found['ratio']:.1f} times faster ({found['ratio_with_clustering']:.1f} with clustering), "
+            f"objective {found['objective']:.1f} against {objective:.1f} "
+            f"({found['objective_against_printed'] - 1:+.1%})"
         )
     return results
 

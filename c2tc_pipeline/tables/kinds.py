@@ -230,10 +230,6 @@ def to_text(series: pd.Series[Any]) -> pd.Series[Any]:
     source = plain(series)
     if isinstance(source.dtype, pd.StringDtype):
         return source.astype("str")
-    if column_kind(source) is Kind.WHOLE and not dtypes.is_integer_dtype(source.dtype):
-        codes, refused = to_codes(source)
-        if refused.size == 0:
-            source = codes
     present = source.notna().to_numpy()
     written = np.full(len(source), np.nan, dtype=object)
     written[present] = [_text_of(value) for value in source[present]]
@@ -241,7 +237,12 @@ def to_text(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _text_of(value: object) -> str:
-    return value.decode("utf-8", errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    """Write one value, whatever stands beside it: a row alone must read as it does in its table."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="backslashreplace")
+    if isinstance(value, float | np.floating) and abs(value) <= _LARGEST_EXACT_FLOAT and float(value).is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def _as_float(series: pd.Series[Any]) -> np.ndarray:
@@ -262,6 +263,8 @@ def _numbers(series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
         return series.astype(np.float32) if dtype == np.float16 else series
+    if kind is Kind.EMPTY:
+        return pd.Series(np.nan, index=series.index, name=series.name)
     if kind is Kind.MOMENT:
         return _seconds_since_1970(series)
     if kind is Kind.DURATION:

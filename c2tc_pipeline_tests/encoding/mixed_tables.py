@@ -57,7 +57,7 @@ def new_rows() -> pd.DataFrame:
         {
             "height": [np.inf, -np.inf, 171.5, None],
             "visits": [10**9, -(10**9), 17, None],
-            "born": pd.to_datetime(["1800-10-14", "2222-02-22", "1999-09-09", "NaT"]),
+            "born": pd.to_datetime(["1066-10-14", "2222-02-22", "1999-09-09", "NaT"]),
             "is_member": pd.Series([True, "perhaps", 1.0, None], dtype=object),
             "ward_code": [1, 99, 3, None],
             "relation": ["Husbands", "Grüße 🚀", "", None],

@@ -62,7 +62,7 @@ def test_what_fit_said_about_its_choices_comes_back(tmp_path: Path) -> None:
     assert isinstance(loaded, HybridEncoder)
     assert loaded.string_choices_ == encoder.string_choices_
     assert loaded.notices_ == encoder.notices_ != []
-    assert loaded.cache_hit_ is False
+    assert loaded.cache_hit_ is None
     np.testing.assert_array_equal(loaded.losses_, encoder.losses_)
 
 

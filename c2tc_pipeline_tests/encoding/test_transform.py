@@ -231,10 +231,6 @@ def test_other_settings_without_sense_are_refused_in_one_sentence(encoder: Table
         encoder.fit(*mixed_table())
 
 
-BY_COLUMN = "conversion in tables.kinds looks at the whole column, so that a value alone is read in another way"
-
-
-@pytest.mark.xfail(strict=True, reason=BY_COLUMN)
 @pytest.mark.parametrize(
     ("column", "role"),
     [
@@ -251,7 +247,6 @@ def test_a_row_alone_is_encoded_as_in_its_table(column: pd.Series[Any], role: st
     np.testing.assert_allclose(single, encoder.transform(X)[:4])
 
 
-@pytest.mark.xfail(strict=True, reason="tables.kinds counts seconds in nanoseconds, which reach from 1678 to 2262")
 def test_dates_of_all_centuries_are_numbers() -> None:
     X = pd.DataFrame({"founded": pd.to_datetime(["1066-10-14", "1999-01-01", "2500-01-01"])})
     assert HybridEncoder(numeric="minmax").fit_transform(X).ravel()[1] == pytest.approx(0.65, abs=0.01)
