@@ -142,25 +142,51 @@ def train_autoencoder(
     ]
     # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
     passes = max(1, _LEAST_STEPS // len(batches))
-    steps = settings.epochs * passes * len(batches)
-    optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
-    )
+    optimiser = _Adam(model, settings.learning_rate, steps=settings.epochs * passes * len(batches))
     losses = []
     for epoch in range(settings.epochs):
         total = torch.zeros((), device=device)
         orders = [torch.randperm(len(batches), generator=generator).tolist() for _ in range(passes)]
         for batch, powers, batch_weight in (batches[index] for order in orders for index in order):
             loss = (model.batch_loss(batch, powers) * batch_weight).sum()
-            optimiser.zero_grad(set_to_none=True)
-            (loss / len(batch_weight)).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP_NORM)
-            optimiser.step()
-            schedule.step()
+            optimiser.step(loss / len(batch_weight))
             total += loss.detach()
         losses.append(float(total) / (passes * len(rows)))
         if progress is not None:
             progress(epoch + 1, settings.epochs)
     weights = {name: getattr(model, name).detach().cpu().numpy() for name in ("w_in", "b_in", "w_code", "b_code")}
     return TrainedAutoencoder(**weights, losses=np.asarray(losses))
+
+
+class _Adam:
+    """Adam with clipped gradients and a step length that warms up and falls along a cosine.
+
+    The same arithmetic as ``torch.optim.Adam``, whose first call loads torch's compiler: seconds that training on a
+    small table does not take itself.
+    """
+
+    def __init__(self, model: torch.nn.Module, learning_rate: float, steps: int) -> None:
+        self.parameters = list(model.parameters())
+        self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self.learning_rate = learning_rate
+        self.steps = steps
+        self.taken = 0
+
+    def step(self, loss: torch.Tensor) -> None:
+        """Move the parameters against the gradient of ``loss``."""
+        gradients = torch.autograd.grad(loss, self.parameters)
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
+        clip = (_CLIP_NORM / (norm + 1e-6)).clamp(max=1.0)
+        share = self.taken / self.steps
+        rate = self.learning_rate * min(1.0, 10 * (share + 1 / self.steps)) * 0.5 * (1 + math.cos(math.pi * share))
+        self.taken += 1
+        with torch.no_grad():
+            for parameter, gradient, mean, square in zip(
+                self.parameters, gradients, self.means, self.squares, strict=True
+            ):
+                gradient = gradient * clip
+                mean.lerp_(gradient, 0.1)
+                square.lerp_(gradient**2, 0.001)
+                spread = (square / (1 - 0.999**self.taken)).sqrt_().add_(1e-8)
+                parameter.addcdiv_(mean, spread, value=-rate / (1 - 0.9**self.taken))

@@ -240,8 +240,10 @@ def _text_of(value: object) -> str:
     """Write one value, whatever stands beside it: a row alone must read as it does in its table."""
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="backslashreplace")
-    if isinstance(value, float | np.floating) and abs(value) <= _LARGEST_EXACT_FLOAT and float(value).is_integer():
-        return str(int(value))
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        if abs(number) <= _LARGEST_EXACT_FLOAT and number.is_integer():
+            return str(int(number))
     return str(value)
 
 
