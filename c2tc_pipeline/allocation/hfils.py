@@ -76,7 +76,7 @@ class HfilsAllocator:
         trace = [TraceStep(0, best, best, True, step_limit, tuple(best_counts.tolist()))]
         failures = 0
         for iteration in range(1, self.max_iter + 1):
-            counts = self._propose(best_counts, problem.upper, step_limit, rng)
+            counts = self.propose(best_counts, problem.upper, step_limit, rng)
             if counts is None:
                 break
             objective = problem.objective(counts)
@@ -94,7 +94,7 @@ class HfilsAllocator:
         bound = dual_bound(problem, best)
         return Allocation(self.name, best_counts, best, runs, tuple(trace), bound, problem.gamma)
 
-    def _propose(
+    def propose(
         self, counts: np.ndarray, upper: np.ndarray, step_limit: int, rng: np.random.Generator
     ) -> np.ndarray | None:
         """Move clusters from one class to others (Algorithm 3); None when no move exists."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,16 +12,17 @@ from sklearn.base import clone
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.condensation.original import summarise_members
+from c2tc_pipeline.condensation.original import original_rows
 from c2tc_pipeline.condensation.projection import project
 from c2tc_pipeline.condensation.representatives import SingletonWarning, singleton_message
 from c2tc_pipeline.condensation.stages import Listener, StageClock
+from c2tc_pipeline.condensation.summary import roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.notices import Notice
-from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_text
-from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
+from c2tc_pipeline.tables.kinds import plain, to_text
+from c2tc_pipeline.tables.preparation import prepare_table
 from c2tc_pipeline.tables.roles import Role
 
 
@@ -139,13 +136,13 @@ def condense(
             raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
         encoded = encoder.add_noise(encoder.encode_rows(prepared.X, order))
         held = None if validation is None else _encoded_validation(validation, label, encoder, classes)
-    centers = condenser._condense_sorted(encoded, edges, classes, order, validation=held, clock=clock)
+    centers = condenser.condense_sorted(encoded, edges, classes, order, validation=held, clock=clock)
     with clock.stage("decode"):
         if representative == "medoid":
             centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
         condensed_labels = np.repeat(classes, condenser.allocation_.counts)
         y = pd.Series(condensed_labels, name=label).astype(prepared.y.dtype)
-        original = _in_original_schema(frame, prepared, given_roles, condenser, y)
+        original = original_rows(frame, prepared, given_roles, condenser, y)
         projection = project(
             encoded,
             codes[order],
@@ -158,41 +155,6 @@ def condense(
     notices = [*prepared.notices, *_notices(encoder, condenser)]
     if condenser.singletons_:
         warnings.warn(singleton_message(condenser.singletons_, len(centers)), SingletonWarning, stacklevel=2)
-    allocated = condenser.allocation_
-    summary: dict[str, Any] = {
-        "table": name,
-        "rows_in": len(prepared.X),
-        "rows_out": len(centers),
-        "ratio": len(centers) / len(prepared.X),
-        "columns_in": len(prepared.X.columns),
-        "columns_encoded": encoded.shape[1],
-        "objective": allocated.objective,
-        "bound": allocated.bound,
-        "gap": allocated.gap,
-        "gamma": allocated.gamma,
-        "gamma_scores": [asdict(score) for score in condenser.partitions_.gamma_scores],
-        "kmeans_runs": allocated.evaluations + len(classes),
-        "singletons": condenser.singletons_,
-        "cache_hits": {
-            "autoencoder": getattr(encoder, "cache_hit_", None),
-            "loss_curves": condenser.partitions_.curves_cached if cache_dir is not None else None,
-        },
-        "seed": random_state,
-        "settings": {
-            "encoder": type(encoder).__name__,
-            "strings": getattr(encoder, "strings", None),
-            "numeric": encoder.get_params()["numeric"],
-            "allocation": allocated.method,
-            "gamma": gamma,
-            "losses": losses,
-            "representative": representative,
-        },
-        "seconds": clock.seconds,
-        "versions": {
-            "python": platform.python_version(),
-            **{package: version(package) for package in ("numpy", "pandas", "scikit-learn", "torch")},
-        },
-    }
     return CondensedTable(
         X=pd.DataFrame(centers, columns=encoder.get_feature_names_out()),
         y=y,
@@ -200,14 +162,14 @@ def condense(
         original=original,
         membership=pd.DataFrame({"source_row": prepared.row_ids, "condensed_row": condenser.membership_}),
         encoder=encoder,
-        allocation=allocated,
+        allocation=condenser.allocation_,
         classes=classes.tolist(),
         class_rows=np.diff(edges).tolist(),
         curves=condenser.curves_,
-        roles=_roles_table(prepared, encoder),
+        roles=roles_table(prepared, encoder),
         projection=projection,
         notices=notices,
-        summary=summary,
+        summary=summarise(name, prepared, encoder, condenser, seconds=clock.seconds),
     )
 
 
@@ -226,31 +188,6 @@ def _encoded_validation(
     return encoder.transform(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
 
 
-def _in_original_schema(
-    frame: pd.DataFrame,
-    prepared: PreparedTable,
-    given_roles: Mapping[str, Role | str],
-    condenser: Condenser,
-    y: pd.Series[Any],
-) -> pd.DataFrame:
-    """Return condensed rows in the source's columns; of the dropped ones only constants that the user did not drop."""
-    by_name = {str(column): column for column in frame.columns}
-    columns = []
-    for name, column in prepared.roles.items():
-        constant = column.distinct == 1 and column.missing == 0
-        if column.role is Role.DROP and (name in given_roles or not constant):
-            continue
-        source = frame[by_name[name]].iloc[prepared.row_ids]
-        if column_kind(source) is Kind.MIXED and column.role is Role.STRING:
-            source = prepared.X[name]
-        if condenser.representative == "medoid" or column.role is Role.DROP:
-            shown = source.iloc[condenser.sample_indices_].reset_index(drop=True)
-        else:
-            shown = summarise_members(source, column.role, condenser.membership_, len(y))
-        columns.append(shown.rename(name))
-    return pd.concat([*columns, y], axis=1)
-
-
 def _notices(encoder: TableEncoder, condenser: Condenser) -> list[Notice]:
     notices = list(getattr(encoder, "notices_", []))
     if condenser.partitions_.curves_damaged:
@@ -260,21 +197,3 @@ def _notices(encoder: TableEncoder, condenser: Condenser) -> list[Notice]:
     if condenser.singletons_:
         notices.append(Notice("singletons", singleton_message(condenser.singletons_, len(condenser.weights_))))
     return notices
-
-
-def _roles_table(prepared: PreparedTable, encoder: TableEncoder) -> pd.DataFrame:
-    choices = {choice.column: choice for choice in getattr(encoder, "string_choices_", [])}
-    return pd.DataFrame(
-        [
-            {
-                "column": name,
-                "role": column.role.value,
-                "encoding": encoder.encoding_of(name),
-                "reason": f"{column.reason}; {choices[name].reason}" if name in choices else column.reason,
-                "distinct": column.distinct,
-                "missing": column.missing,
-            }
-            for name, column in prepared.roles.items()
-        ],
-        columns=["column", "role", "encoding", "reason", "distinct", "missing"],
-    )

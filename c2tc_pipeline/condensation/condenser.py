@@ -137,7 +137,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         order = np.argsort(codes, kind="stable")
         edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
         held = None if validation is None else _known_classes(self, *validation, classes)
-        centers = self._condense_sorted(rows[order], edges, classes, order, validation=held, clock=StageClock(listener))
+        centers = self.condense_sorted(rows[order], edges, classes, order, validation=held, clock=StageClock(listener))
         if self.singletons_:
             warnings.warn(singleton_message(self.singletons_, len(centers)), SingletonWarning, stacklevel=2)
         condensed_labels = np.repeat(classes, self.allocation_.counts)
@@ -145,7 +145,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             centers = rows[self.sample_indices_]
         return _like(X, centers), _like_labels(y, condensed_labels)
 
-    def _condense_sorted(
+    def condense_sorted(
         self,
         X: np.ndarray,
         edges: np.ndarray,

@@ -6,15 +6,57 @@ category is the one most of them have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_numbers
+from c2tc_pipeline.tables.preparation import PreparedTable
 from c2tc_pipeline.tables.roles import Role
 
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def original_rows(
+    frame: pd.DataFrame,
+    prepared: PreparedTable,
+    given_roles: Mapping[str, Role | str],
+    condenser: Condenser,
+    y: pd.Series[Any],
+) -> pd.DataFrame:
+    """Return condensed rows in the source's columns; of the dropped ones only constants that the user did not drop.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The source table.
+    prepared : PreparedTable
+        What was made of it.
+    given_roles : mapping of str to Role or str
+        The roles that the user set.
+    condenser : Condenser
+        A condenser that has condensed the prepared rows.
+    y : Series
+        The condensed labels, which become the last column.
+    """
+    by_name = {str(column): column for column in frame.columns}
+    columns = []
+    for name, column in prepared.roles.items():
+        constant = column.distinct == 1 and column.missing == 0
+        if column.role is Role.DROP and (name in given_roles or not constant):
+            continue
+        source = frame[by_name[name]].iloc[prepared.row_ids]
+        if column_kind(source) is Kind.MIXED and column.role is Role.STRING:
+            source = prepared.X[name]
+        if condenser.representative == "medoid" or column.role is Role.DROP:
+            shown = source.iloc[condenser.sample_indices_].reset_index(drop=True)
+        else:
+            shown = summarise_members(source, column.role, condenser.membership_, len(y))
+        columns.append(shown.rename(name))
+    return pd.concat([*columns, y], axis=1)
 
 
 def summarise_members(series: pd.Series[Any], role: Role, membership: np.ndarray, size: int) -> pd.Series[Any]:

@@ -170,10 +170,10 @@ class HybridEncoder(TableEncoder):
         return encoded
 
     def record(self) -> dict[str, Any]:
-        """Return what :meth:`fit` says about its choices, as JSON values."""
+        """Return what :meth:`fit` says about its choices, as JSON values; what befell the cache is not the encoder's."""
         return {
             "string_choices": [vars(choice) for choice in self.string_choices_],
-            "notices": [notice.to_dict() for notice in self.notices_],
+            "notices": [notice.to_dict() for notice in self.notices_ if notice.kind != "damaged_cache"],
         }
 
     def restore(self, record: Mapping[str, Any]) -> None:

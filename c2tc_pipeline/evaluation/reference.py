@@ -47,7 +47,7 @@ def printed_search(
     step_limit = max(int(np.std(counts)), 1)
     moves = HfilsAllocator()
     for _ in range(patience):
-        proposal = moves._propose(counts, upper, step_limit, rng)
+        proposal = moves.propose(counts, upper, step_limit, rng)
         if proposal is None:
             break
         counts = proposal

@@ -1,0 +1,81 @@
+"""What is said about a condensation: its settings, sizes, objective and seconds, and what each column was taken for."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+
+from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.encoding import TableEncoder
+from c2tc_pipeline.tables.preparation import PreparedTable
+
+
+def summarise(
+    name: str,
+    prepared: PreparedTable,
+    encoder: TableEncoder,
+    condenser: Condenser,
+    *,
+    seconds: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return the summary of a finished condensation as plain JSON values."""
+    allocation, partitions = condenser.allocation_, condenser.partitions_
+    rows_in, rows_out = len(prepared.X), len(condenser.weights_)
+    return {
+        "table": name,
+        "rows_in": rows_in,
+        "rows_out": rows_out,
+        "ratio": rows_out / rows_in,
+        "columns_in": len(prepared.X.columns),
+        "columns_encoded": len(encoder.get_feature_names_out()),
+        "objective": allocation.objective,
+        "bound": allocation.bound,
+        "gap": allocation.gap,
+        "gamma": allocation.gamma,
+        "gamma_scores": [asdict(score) for score in partitions.gamma_scores],
+        "kmeans_runs": allocation.evaluations + len(condenser.classes_),
+        "singletons": condenser.singletons_,
+        "cache_hits": {
+            "autoencoder": getattr(encoder, "cache_hit_", None),
+            "loss_curves": None if condenser.cache_dir is None else partitions.curves_cached,
+        },
+        "seed": condenser.random_state,
+        "settings": {
+            "encoder": type(encoder).__name__,
+            "strings": getattr(encoder, "strings", None),
+            "numeric": encoder.get_params()["numeric"],
+            "allocation": allocation.method,
+            "gamma": condenser.gamma,
+            "losses": condenser.losses,
+            "representative": condenser.representative,
+        },
+        "seconds": dict(seconds),
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("numpy", "pandas", "scikit-learn", "torch")},
+        },
+    }
+
+
+def roles_table(prepared: PreparedTable, encoder: TableEncoder) -> pd.DataFrame:
+    """Return what each source column was taken for, how it was encoded, and why."""
+    choices = {choice.column: choice for choice in getattr(encoder, "string_choices_", [])}
+    return pd.DataFrame(
+        [
+            {
+                "column": name,
+                "role": column.role.value,
+                "encoding": encoder.encoding_of(name),
+                "reason": f"{column.reason}; {choices[name].reason}" if name in choices else column.reason,
+                "distinct": column.distinct,
+                "missing": column.missing,
+            }
+            for name, column in prepared.roles.items()
+        ],
+        columns=["column", "role", "encoding", "reason", "distinct", "missing"],
+    )
