@@ -92,7 +92,7 @@ def test_sources_may_lie_anywhere(tmp_path: Path) -> None:
         ({"split": {"speed": 1}}, "'split.speed'", "there is no such setting"),
         ({"settings": {"gamma": "most"}}, "'settings.gamma'", "it should be"),
         ({"settings": {"gamma": 1.5}}, "'settings.gamma'", "less than or equal to 1"),
-        ({"settings": {"device": "tpu"}}, "'settings.device'", "'auto', 'cpu' or 'cuda'"),
+        ({"settings": {"device": "tpu"}}, "'settings.device'", "'auto', 'cpu', 'cuda' or 'mps'"),
         ({"source": ""}, "'source'", "at least 1 character"),
     ],
 )
