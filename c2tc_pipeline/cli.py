@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +18,7 @@ from c2tc_pipeline import __version__
 from c2tc_pipeline.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from c2tc_pipeline.condensation import CondensedTable
-    from c2tc_pipeline.condensation.stages import Listener
-    from c2tc_pipeline.tables import SplitSettings, TableSpec
+    from c2tc_pipeline.tables import TableSpec
 
 DEFAULT_CATALOGUE = Path("data") / "catalog.yaml"
 
@@ -83,6 +78,7 @@ def main() -> None:
 @click.option(
     "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
 )
+@click.option("--group-duplicates", is_flag=True, help="With --split: keep rows with equal features on one side.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed gives the same table.  [default: 0]")
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
@@ -102,6 +98,7 @@ def condense(
     roles: tuple[str, ...],
     gamma: str | None,
     split: bool,
+    group_duplicates: bool,
     seed: int | None,
     cache_dir: Path | None,
     no_cache: bool,
@@ -115,39 +112,40 @@ def condense(
     Examples:
       c2tc condense adult.csv --label income --ratio 0.001 --out small
       c2tc condense --table flights --ratio 0.001 --out runs/flights
+
+    With --table, defaults are those of the catalogue, where it sets any.
     """
-    spec = _described(file, table_name, catalogue, label)
-    settings = spec.settings.model_dump()
-    settings.update({name: value for name, value in choices.items() if value is not None})
-    if seed is not None:
-        settings["seed"] = seed
-    if gamma is not None:
-        settings["gamma"] = _gamma(gamma)
     if ratio is not None and rows is not None:
         raise InputError("Both --ratio and --rows are given; choose one of them.")
+    spec = _described(file, table_name, catalogue, label)
+    changes: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
+    if seed is not None:
+        changes["seed"] = seed
+    if gamma is not None:
+        changes["gamma"] = _gamma(gamma)
+    spec = spec.model_copy(
+        update={
+            "roles": {**spec.roles, **_roles(roles)},
+            "settings": spec.settings.model_copy(update=changes),
+            "split": spec.split.model_copy(update={"group_duplicates": True}) if group_duplicates else spec.split,
+        }
+    )
 
     from rich.console import Console
 
-    from c2tc_pipeline.condensation.table import ARTEFACT_KIND
+    from c2tc_pipeline.job import condense_to_directory
     from c2tc_pipeline.storage import default_cache_directory
-    from c2tc_pipeline.storage.artefact import check_target
-
-    check_target(out, kind=ARTEFACT_KIND, replace=True)
-    cache = None if no_cache else cache_dir or default_cache_directory()
-    console = Console(stderr=True)
-
     from c2tc_pipeline.terminal import StageBars, print_summary
 
-    with StageBars(console, quiet=quiet or as_json) as bars:
-        table = _condensed(
+    with StageBars(Console(stderr=True), quiet=quiet or as_json) as bars:
+        table = condense_to_directory(
             spec,
+            out,
+            name=table_name or Path(str(file)).stem,
             ratio=spec.ratios[0] if ratio is None else ratio,
             rows=rows,
-            roles={**spec.roles, **_roles(roles)},
-            split=spec.split if split else None,
-            settings=settings,
-            cache=cache,
-            out=out,
+            split=split or group_duplicates,
+            cache_dir=None if no_cache else cache_dir or default_cache_directory(),
             listener=bars,
         )
     if as_json:
@@ -213,88 +211,11 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
         loaded = load_catalogue(catalogue)
         spec = loaded.table(table_name)
         return spec.model_copy(update={"source": str(loaded.resolve_source(spec))})
-    if label is None:
+    if not label:
         raise InputError("The column to predict is not named; name it with --label.")
-    return TableSpec(name="table", source=str(file), label=label)
-
-
-def _condensed(
-    spec: TableSpec,
-    *,
-    ratio: float,
-    rows: int | None,
-    roles: dict[str, Any],
-    split: SplitSettings | None,
-    settings: dict[str, Any],
-    cache: Path | None,
-    out: Path,
-    listener: Listener,
-) -> CondensedTable:
-    """Read, condense, write; nothing is published unless all of it succeeds."""
-    from c2tc_pipeline.condensation import SingletonWarning
-    from c2tc_pipeline.condensation import condense as condense_table
-    from c2tc_pipeline.condensation.stages import StageClock
-    from c2tc_pipeline.condensation.table import ARTEFACT_KIND, write_parquet
-    from c2tc_pipeline.reports import render_report
-    from c2tc_pipeline.storage import publish_directory
-    from c2tc_pipeline.tables import read_table
-
-    clock = StageClock(listener)
-    with clock.stage("read"):
-        frame = read_table(spec.source)
-    sides = None if split is None else _split(frame, spec.label, roles, split)
-    train = frame if sides is None else frame.loc[(sides["side"] == "train").to_numpy()]
-    seed = settings.pop("seed")
-    with warnings.catch_warnings():
-        # The count of singletons is among the notices that are printed.
-        warnings.simplefilter("ignore", SingletonWarning)
-        table = condense_table(
-            train,
-            spec.label,
-            ratio,
-            rows=rows,
-            roles=roles,
-            validation=None if sides is None else frame.loc[(sides["side"] == "validation").to_numpy()],
-            cache_dir=cache,
-            random_state=seed,
-            name=spec.name if spec.name != "table" else Path(spec.source).stem,
-            listener=listener,
-            **settings,
-        )
-    if sides is not None:
-        positions = sides.loc[sides["side"] == "train", "source_row"].to_numpy()
-        table.membership["source_row"] = positions[table.membership["source_row"]]
-    table.summary["seconds"] = {**clock.seconds, **table.summary["seconds"]}
-    table.summary["source"] = spec.source
-
-    def write(directory: Path) -> None:
-        table.write_files(directory)
-        (directory / "report.html").write_text(render_report(table), encoding="utf-8")
-        if sides is not None:
-            write_parquet(sides, directory / "split.parquet")
-
-    listener("write", 0, 1)
-    publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
-    listener("write", 1, 1)
-    return table
-
-
-def _split(frame: pd.DataFrame, label: str, roles: dict[str, Any], settings: SplitSettings) -> pd.DataFrame:
-    """Return the side of every row that has a label."""
-    import numpy as np
-    import pandas as pd
-
-    from c2tc_pipeline.tables import duplicate_groups, prepare_table, split_rows
-
-    prepared = prepare_table(frame, label=label, roles=roles)
-    groups = duplicate_groups(prepared.X) if settings.group_duplicates else None
-    parts = split_rows(
-        prepared.y, validation=settings.validation, test=settings.test, seed=settings.seed, groups=groups
-    )
-    side = np.full(len(frame), "no label", dtype=object)
-    for name in ("train", "validation", "test"):
-        side[prepared.row_ids[getattr(parts, name)]] = name
-    return pd.DataFrame({"source_row": np.arange(len(frame)), "side": pd.Series(side, dtype="str")})
+    if not file:
+        raise InputError("The FILE to condense has an empty name; name a CSV or Parquet file.")
+    return TableSpec(name="table", source=file, label=label, ratios=(0.01,))
 
 
 def _roles(assignments: tuple[str, ...]) -> dict[str, str]:

@@ -47,7 +47,8 @@ class Allocation:
     counts : ndarray of int
         Condensed rows per class, in the order of the problem's classes.
     objective : float
-        The CCAP objective at ``counts``, in the losses that the allocator saw.
+        The CCAP objective at ``counts``: in the losses that the allocator saw, or, once the classes are clustered, as
+        measured over all rows. The trace stays in the losses that the allocator saw.
     evaluations : int
         How many k-means runs the losses cost.
     trace : tuple of TraceStep

@@ -57,7 +57,7 @@ class CurveSettings:
 
 @dataclass(frozen=True)
 class MeasuredCurve:
-    """A curve and the centres at its largest grid point, from which the final clustering can start.
+    """A curve and the centres at its grid points, from which the final clustering can start.
 
     Parameters
     ----------
@@ -173,7 +173,8 @@ def measure_curves(
 
     if cache is None:
         return CacheLookup(compute(), hit=False)
-    key = hash_json([settings.key(), seed, list(map(int, largest)), [hash_array(rows.X) for rows in classes]])
+    engines = sorted({type(rows.engine).__name__ for rows in classes})
+    key = hash_json([settings.key(), engines, seed, list(map(int, largest)), [hash_array(rows.X) for rows in classes]])
     return cache.fetch("loss-curves", key, compute=compute, write=_write_curves, read=_read_curves)
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.original import original_rows
+from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.projection import project
 from c2tc_pipeline.condensation.representatives import SingletonWarning, singleton_message
 from c2tc_pipeline.condensation.stages import Listener, StageClock
@@ -66,8 +67,8 @@ def condense(
     strings, numeric : str
         Encoding of strings and scaling of numbers, as in :class:`HybridEncoder`.
     encoder : TableEncoder, optional
-        Another encoder instead of ``HybridEncoder(strings, numeric)``; a copy of it is fitted, and its own ``roles``
-        count as given.
+        Another encoder instead of ``HybridEncoder(strings, numeric)``; a copy of it is fitted, its own parameters and
+        seed count, and its ``roles`` count as given.
     allocation, gamma, losses, representative : optional
         As in :class:`Condenser`.
     validation : DataFrame, optional
@@ -103,20 +104,20 @@ def condense(
     """
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"condense needs a pandas DataFrame, not a {type(frame).__name__}; convert the table first.")
+    label = str(label)
     clock = StageClock(listener)
-    if rows is None and not 0 < ratio <= 1:
-        raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
     with clock.stage("prepare"):
         own_roles = {} if encoder is None else dict(encoder.roles or {})
         given_roles = {**own_roles, **(roles or {})}
         prepared = prepare_table(frame, label=label, roles=given_roles)
-        classes, codes = np.unique(prepared.y.to_numpy(), return_inverse=True)
-        order = np.argsort(codes, kind="stable")
-        edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
+        by_class = ClassOrder.of(prepared.y.to_numpy())
+        classes = by_class.classes
     if encoder is None:
         encoder = HybridEncoder(strings, numeric, device=device, cache_dir=cache_dir, random_state=random_state)
     else:
         encoder = clone(encoder)
+        if cache_dir is not None and encoder.get_params().get("cache_dir", cache_dir) is None:
+            encoder.set_params(cache_dir=cache_dir)
     condenser = Condenser(
         ratio,
         rows=rows,
@@ -132,11 +133,14 @@ def condense(
     with clock.stage("encode") as tick:
         encoder.set_params(roles={column: prepared.roles[column].role for column in prepared.X.columns})
         encoder.fit(prepared.X, prepared.y, progress=tick)
+        # What is known about the columns, with the true reasons; the encoder was only told the roles.
+        encoder.roles_ = {column: prepared.roles[column] for column in prepared.X.columns}
+        encoder.set_output(transform="pandas")
         if label in encoder.get_feature_names_out():
             raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
-        encoded = encoder.add_noise(encoder.encode_rows(prepared.X, order))
+        encoded = encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order))
         held = None if validation is None else _encoded_validation(validation, label, encoder, classes)
-    centers = condenser.condense_sorted(encoded, edges, classes, order, validation=held, clock=clock)
+    centers = condenser.condense_sorted(encoded, by_class, validation=held, clock=clock)
     with clock.stage("decode"):
         if representative == "medoid":
             centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
@@ -145,7 +149,7 @@ def condense(
         original = original_rows(frame, prepared, given_roles, condenser, y)
         projection = project(
             encoded,
-            codes[order],
+            by_class.codes[by_class.order],
             centers,
             np.repeat(np.arange(len(classes)), condenser.allocation_.counts),
             condenser.weights_,
@@ -164,7 +168,7 @@ def condense(
         encoder=encoder,
         allocation=condenser.allocation_,
         classes=classes.tolist(),
-        class_rows=np.diff(edges).tolist(),
+        class_rows=np.diff(by_class.edges).tolist(),
         curves=condenser.curves_,
         roles=roles_table(prepared, encoder),
         projection=projection,
@@ -185,7 +189,7 @@ def _encoded_validation(
     known = labels.isin(classes).to_numpy()
     if not known.any():
         raise InputError(f"No validation row has a known class in the label column {label!r}; give some that do.")
-    return encoder.transform(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
+    return encoder.encode_rows(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
 
 
 def _notices(encoder: TableEncoder, condenser: Condenser) -> list[Notice]:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from c2tc_pipeline.allocation import Allocator, budget_for_ratio
-from c2tc_pipeline.condensation.partition import PartitionSettings, partition_classes
+from c2tc_pipeline.condensation.partition import ClassOrder, PartitionSettings, partition_classes
 from c2tc_pipeline.condensation.representatives import (
     REPRESENTATIVES,
     SingletonWarning,
@@ -131,16 +131,21 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             Of the same types as ``X`` and ``y``.
         """
         rows, labels = _numbers_and_classes(self, X, y, fitting=True)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise InputError(f"The label has one class only ({classes[0]!r}); condensing needs at least 2 classes.")
-        order = np.argsort(codes, kind="stable")
-        edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
-        held = None if validation is None else _known_classes(self, *validation, classes)
-        centers = self.condense_sorted(rows[order], edges, classes, order, validation=held, clock=StageClock(listener))
+        by_class = ClassOrder.of(labels)
+        if len(by_class.classes) < 2:
+            only = by_class.classes[0]
+            raise InputError(f"The label has one class only ({only!r}); condensing needs at least 2 classes.")
+        # Distances between rows far from the origin drown in rounding; around their mean they do not.
+        middle = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        centred = rows[by_class.order]
+        centred -= middle
+        held = None if validation is None else _known_classes(self, *validation, by_class.classes)
+        if held is not None:
+            held = held[0] - middle, held[1]
+        centers = self.condense_sorted(centred, by_class, validation=held, clock=StageClock(listener)) + middle
         if self.singletons_:
             warnings.warn(singleton_message(self.singletons_, len(centers)), SingletonWarning, stacklevel=2)
-        condensed_labels = np.repeat(classes, self.allocation_.counts)
+        condensed_labels = np.repeat(by_class.classes, self.allocation_.counts)
         if self.representative == "medoid":
             centers = rows[self.sample_indices_]
         return _like(X, centers), _like_labels(y, condensed_labels)
@@ -148,27 +153,22 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     def condense_sorted(
         self,
         X: np.ndarray,
-        edges: np.ndarray,
-        classes: np.ndarray,
-        order: np.ndarray,
+        by_class: ClassOrder,
         *,
         validation: tuple[np.ndarray, np.ndarray] | None,
         clock: StageClock,
     ) -> np.ndarray:
-        """Condense rows that are sorted by class, set the fitted attributes and return the cluster means.
-
-        ``order`` says where each sorted row stands in the table that the caller knows.
-        """
-        settings = self.check(len(X), len(classes))
+        """Condense rows that are already in the order of their classes; set the fitted attributes, return the means."""
+        settings = self.check(len(X), len(by_class.classes))
         cache = None if self.cache_dir is None else ContentCache(self.cache_dir)
-        done = partition_classes(X, edges, settings, validation=validation, cache=cache, clock=clock)
+        done = partition_classes(X, by_class.edges, settings, validation=validation, cache=cache, clock=clock)
         self.partitions_ = done
         self.allocation_ = done.allocation
         self.curves_ = done.curves
-        self.classes_ = classes
+        self.classes_ = by_class.classes
         self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
-        self.membership_ = condensed_of_rows(done.results, order)
-        self.sample_indices_ = order[nearest_rows(X, edges, done.results)]
+        self.membership_ = condensed_of_rows(done.results, by_class.order)
+        self.sample_indices_ = by_class.order[nearest_rows(X, by_class.edges, done.results)]
         self.singletons_ = int((self.weights_ == 1).sum())
         return np.vstack([result.centers for result in done.results])
 

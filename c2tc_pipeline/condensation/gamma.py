@@ -61,8 +61,8 @@ def choose_gamma(
     *,
     validation: tuple[np.ndarray, np.ndarray] | None,
     seed: int,
-) -> tuple[float, list[GammaScore]]:
-    """Return the gamma whose condensed rows classify validation rows best, and all scores.
+) -> tuple[float, list[GammaScore], int]:
+    """Return the gamma whose condensed rows classify validation rows best, all scores, and the number of k-means runs.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def choose_gamma(
         macro_f1 = float(f1_score(validation[1], predicted, average="macro", zero_division=0))
         scores.append(GammaScore(gamma, tuple(counts.tolist()), accuracy, macro_f1))
     best = max(scores, key=lambda score: score.score)
-    return best.gamma, scores
+    return best.gamma, scores, len(centers)
 
 
 def _keep_aside(

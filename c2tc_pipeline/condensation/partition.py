@@ -22,7 +22,7 @@ from c2tc_pipeline.allocation import (
     make_allocator,
     proportional_counts,
 )
-from c2tc_pipeline.allocation.bound import dual_bound
+from c2tc_pipeline.allocation.bound import bound_of_tables
 from c2tc_pipeline.clustering import ClassCurve, ClassRows, KMeansResult, MeasuredCurve, make_engine, measure_curves
 from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
 from c2tc_pipeline.condensation.stages import StageClock
@@ -81,10 +81,12 @@ class ClassPartitions:
         The partition of each class, the largest clusters first.
     curves : list of ClassCurve or None
         The loss curves; None when losses were exact.
-    curves_cached : bool
-        Whether the curves came from the cache.
+    curves_cached, curves_damaged : bool
+        Whether the curves came from the cache, and whether a damaged entry had to be replaced.
     gamma_scores : list of GammaScore
         What each gamma scored; empty when gamma was given.
+    gamma_trials : int
+        K-means runs that the choice of gamma took.
     """
 
     allocation: Allocation
@@ -93,6 +95,42 @@ class ClassPartitions:
     curves_cached: bool = False
     curves_damaged: bool = False
     gamma_scores: list[GammaScore] = field(default_factory=list)
+    gamma_trials: int = 0
+
+
+@dataclass(frozen=True)
+class ClassOrder:
+    """Rows in the order of their classes.
+
+    Parameters
+    ----------
+    classes : ndarray
+        The class values, sorted.
+    codes : ndarray of int
+        The class number of each row, in the rows' own order.
+    order : ndarray of int
+        The rows sorted by class, otherwise in their own order.
+    edges : ndarray of int
+        Where each class begins in ``order``, and the end.
+
+    Examples
+    --------
+    >>> by_class = ClassOrder.of(np.array(["b", "a", "b"]))
+    >>> by_class.order.tolist(), by_class.edges.tolist()
+    ([1, 0, 2], [0, 1, 3])
+    """
+
+    classes: np.ndarray
+    codes: np.ndarray
+    order: np.ndarray
+    edges: np.ndarray
+
+    @classmethod
+    def of(cls, labels: np.ndarray) -> ClassOrder:
+        """Sort labelled rows by class."""
+        classes, codes = np.unique(labels, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        return cls(classes, codes, order, np.searchsorted(codes[order], np.arange(len(classes) + 1)))
 
 
 def partition_classes(
@@ -143,10 +181,11 @@ def partition_classes(
         losses = CurveLosses([m.curve for m in measured])
     allocator = make_allocator(settings.allocation)
     scores: list[GammaScore] = []
+    trials = 0
     with clock.stage("allocate"):
         gamma = settings.gamma
         if isinstance(gamma, str):
-            gamma, scores = choose_gamma(
+            gamma, scores, trials = choose_gamma(
                 classes, settings.budget, losses, allocator, validation=validation, seed=settings.seed
             )
         problem = AllocationProblem(sizes, settings.budget, losses, gamma=gamma)
@@ -159,8 +198,8 @@ def partition_classes(
             results.append(_largest_first(rows.cluster(k, init=start, seed=seed)))
             tick(index + 1, len(classes))
     curves = None if measured is None else [m.curve for m in measured]
-    allocation = _as_measured(allocation, problem, results, curves)
-    return ClassPartitions(allocation, results, curves, cached, damaged, scores)
+    allocation = _as_measured(allocation, problem, results)
+    return ClassPartitions(allocation, results, curves, cached, damaged, scores, trials)
 
 
 def _largest_of_interest(sizes: np.ndarray, budget: int) -> np.ndarray:
@@ -184,20 +223,15 @@ def _largest_first(result: KMeansResult) -> KMeansResult:
     )
 
 
-def _as_measured(
-    allocation: Allocation, problem: AllocationProblem, results: list[KMeansResult], curves: list[ClassCurve] | None
-) -> Allocation:
-    """Replace the objective by the one measured over all rows, and the bound by one for curves that pass through it."""
-    weights = problem.sizes.astype(np.float64) ** allocation.gamma
-    inertia = np.array([result.inertia for result in results])
-    objective = float((inertia / weights).sum())
-    if curves is None:
+def _as_measured(allocation: Allocation, problem: AllocationProblem, results: list[KMeansResult]) -> Allocation:
+    """Replace the objective by the one measured over all rows, and the bound by one for losses that pass through it."""
+    terms = np.array([r.inertia for r in results]) / problem.sizes.astype(np.float64) ** allocation.gamma
+    objective = float(terms.sum())
+    if allocation.bound is None:
         return dataclasses.replace(allocation, objective=objective)
-    passing = []
-    for curve, k, loss in zip(curves, allocation.counts, inertia, strict=True):
-        expected = float(curve.at(np.array([k]))[0])
-        passing.append(curve.scaled(loss / expected) if expected > 0 else curve)
-    through = AllocationProblem(problem.sizes, problem.budget, CurveLosses(passing), gamma=allocation.gamma)
-    bound = dual_bound(through, objective)
-    # A difference of sums may end a hair below zero, where no loss can be.
-    return dataclasses.replace(allocation, objective=objective, bound=None if bound is None else max(bound, 0.0))
+    tables = []
+    for index, (k, term) in enumerate(zip(allocation.counts, terms, strict=True)):
+        table = problem.loss_table(index)
+        tables.append(table * (term / table[k - 1]) if table[k - 1] > 0 else table)
+    bound = min(max(bound_of_tables(tables, problem.budget), 0.0), objective)
+    return dataclasses.replace(allocation, objective=objective, bound=bound)

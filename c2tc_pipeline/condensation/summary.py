@@ -38,7 +38,7 @@ def summarise(
         "gap": allocation.gap,
         "gamma": allocation.gamma,
         "gamma_scores": [asdict(score) for score in partitions.gamma_scores],
-        "kmeans_runs": allocation.evaluations + len(condenser.classes_),
+        "kmeans_runs": allocation.evaluations + partitions.gamma_trials + len(condenser.classes_),
         "singletons": condenser.singletons_,
         "cache_hits": {
             "autoencoder": getattr(encoder, "cache_hit_", None),
@@ -48,7 +48,7 @@ def summarise(
         "settings": {
             "encoder": type(encoder).__name__,
             "strings": getattr(encoder, "strings", None),
-            "numeric": encoder.get_params()["numeric"],
+            "numeric": encoder.get_params().get("numeric"),
             "allocation": allocation.method,
             "gamma": condenser.gamma,
             "losses": condenser.losses,

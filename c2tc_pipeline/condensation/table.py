@@ -138,7 +138,7 @@ class CondensedTable:
             weight=encoded[weight].rename("weight"),
             original=pd.read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
             membership=pd.read_parquet(directory / "membership.parquet"),
-            encoder=load_encoder(directory / "encoder"),
+            encoder=load_encoder(directory / "encoder").set_output(transform="pandas"),
             allocation=Allocation.from_dict(values.pop("allocation")),
             classes=values.pop("classes"),
             class_rows=values.pop("class_rows"),

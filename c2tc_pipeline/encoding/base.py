@@ -54,9 +54,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_frame(X, fitting=True)
         self._remember_columns(X, frame)
         labels = None if y is None else _as_labels(y, len(frame))
-        # Longer than every column's name, so that role inference leaves none out.
-        no_label = max(frame.columns, key=len, default="") + "\0"
-        self.roles_ = infer_roles(frame, label=no_label, overrides=self.roles)
+        self.roles_ = infer_roles(frame, overrides=self.roles)
         self.classes_, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
         kept = [column for column in self.roles_.values() if column.role is not Role.DROP]
         if not kept:

@@ -146,7 +146,9 @@ class HybridEncoder(TableEncoder):
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> HybridEncoder:
-        """Return the encoder with the paper's choices: similarity for all strings, min-max scaling, noise of 0.01.
+        """Return the encoder as the paper has it: similarity for all strings, min-max scaling, and noise.
+
+        The amount of noise, 0.01, is ours: the paper names none. One column per class in target encoding is kept.
 
         Examples
         --------

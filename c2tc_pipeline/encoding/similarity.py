@@ -85,7 +85,7 @@ class SimilarityPart(Part):
             found = CacheLookup(compute(), hit=False)
         else:
             hashes = [hash_array(array) for array in (*tables, rows)]
-            key = hash_json([AUTOENCODER_VERSION, settings.to_list(), hashes])
+            key = hash_json([AUTOENCODER_VERSION, device, settings.to_list(), hashes])
             found = cache.fetch("autoencoder", key, compute=compute, write=_write_weights, read=_read_weights)
         width = settings.latent
         part = cls(list(columns), vocabularies, found.value, np.zeros(width), np.ones(width))

@@ -14,7 +14,7 @@ import pandas as pd
 
 from c2tc_pipeline.allocation import budget_for_ratio
 from c2tc_pipeline.condensation import condense
-from c2tc_pipeline.condensation.partition import PartitionSettings, partition_classes
+from c2tc_pipeline.condensation.partition import ClassOrder, PartitionSettings, partition_classes
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.encoding import HybridEncoder
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, default_batch_size, train_autoencoder
@@ -79,12 +79,11 @@ def autoencoder_speed(frame: pd.DataFrame, label: str, report: Report) -> dict[s
 def allocation_speed(frame: pd.DataFrame, label: str, ratio: float, report: Report) -> dict[str, Any]:
     """Compare the optimal allocation with the search as printed, on the same encoded rows."""
     prepared = prepare_table(frame, label=label)
-    classes, codes = np.unique(prepared.y.to_numpy(), return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    edges = np.searchsorted(codes[order], np.arange(len(classes) + 1))
+    by_class = ClassOrder.of(prepared.y.to_numpy())
+    edges = by_class.edges
     encoder = HybridEncoder(roles={name: prepared.roles[name].role for name in prepared.X.columns})
-    encoded = encoder.fit(prepared.X, codes).encode_rows(prepared.X, order)
-    budget = budget_for_ratio(ratio, len(encoded), len(classes))
+    encoded = encoder.fit(prepared.X, prepared.y).encode_rows(prepared.X, by_class.order)
+    budget = budget_for_ratio(ratio, len(encoded), len(by_class.classes))
     results: dict[str, Any] = {}
     for name in ("optimal", "hfils"):
         clock = StageClock()

@@ -107,7 +107,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def infer_roles(
-    frame: pd.DataFrame, *, label: str, overrides: Mapping[str, Role | str] | None = None
+    frame: pd.DataFrame, *, label: str | None = None, overrides: Mapping[str, Role | str] | None = None
 ) -> dict[str, ColumnRole]:
     """Give every column but the label a role.
 
@@ -115,7 +115,7 @@ def infer_roles(
     ----------
     frame : pandas.DataFrame
         The table; column names are unique strings.
-    label : str
+    label : str, optional
         The column to leave out.
     overrides : mapping of str to Role or str, optional
         Roles that are given and not inferred.
@@ -160,7 +160,7 @@ def infer_roles(
     return {name: _column_role(frame[name], name, given.get(name)) for name in frame.columns if name != label}
 
 
-def _checked_overrides(frame: pd.DataFrame, label: str, overrides: Mapping[str, Role | str]) -> dict[str, Role]:
+def _checked_overrides(frame: pd.DataFrame, label: str | None, overrides: Mapping[str, Role | str]) -> dict[str, Role]:
     known = [name for name in frame.columns if name != label]
     given = {}
     for name, role in overrides.items():

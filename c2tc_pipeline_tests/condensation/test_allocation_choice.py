@@ -143,3 +143,14 @@ def test_auto_gamma_with_a_class_of_one_row() -> None:
     with pytest.warns(SingletonWarning):
         small = condense(frame, "outcome", rows=6, gamma="auto")
     assert small.allocation.counts.tolist() == [1, 5]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_for_exact_losses_too(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.repeat([0, 1], [200, 100])
+    condenser = Condenser(rows=12, allocation="optimal", losses="exact", random_state=seed)
+    condenser.fit(rng.random((300, 4)), labels)
+    bound = condenser.allocation_.bound
+    assert bound is not None
+    assert 0 < bound <= condenser.allocation_.objective

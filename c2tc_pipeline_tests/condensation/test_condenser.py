@@ -191,3 +191,19 @@ def test_in_a_grid_search() -> None:
     pipeline = make_pipeline(Condenser(ratio=0.1), LogisticRegression())
     search = GridSearchCV(pipeline, {"condenser__allocation": ["ratio", "fipc"]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.6
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4])
+def test_where_the_rows_lie_does_not_matter_in_float32(offset: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.random((400, 5)).astype(np.float32)
+    labels = rng.integers(0, 2, 400)
+
+    def objective(shifted: np.ndarray) -> float:
+        condenser = Condenser(0.05)
+        condensed, _ = condenser.fit_resample(shifted, labels)
+        assert condensed.mean() == pytest.approx(shifted.mean(), rel=0.05)
+        return condenser.allocation_.objective
+
+    # The offset itself costs precision of the rows: about 1e-7 of it.
+    assert objective(rows + np.float32(offset)) == pytest.approx(objective(rows), rel=0.05)

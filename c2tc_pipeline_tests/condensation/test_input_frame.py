@@ -184,3 +184,17 @@ def test_listeners_hear_every_stage_from_start_to_end() -> None:
     for steps in heard.values():
         assert steps[0][0] == 0
         assert steps[-1][0] == steps[-1][1]
+
+
+def test_column_names_and_labels_may_be_numbers() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).random((60, 3)))
+    frame[3] = np.arange(60) % 2
+    assert condense(frame, 3, 0.1).label_name == "3"  # type: ignore[arg-type]
+
+
+def test_the_encoder_knows_why_columns_have_their_roles_and_returns_named_columns() -> None:
+    table = mixed_table(120)
+    small = condense(table, "outcome", 0.1)
+    assert "user" not in small.encoder.roles_["amount"].reason
+    encoded: Any = small.encoder.transform(table.head(3))
+    assert encoded.columns.tolist() == small.X.columns.tolist()
