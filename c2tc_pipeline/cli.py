@@ -16,6 +16,7 @@ import click
 
 from c2tc_pipeline import __version__
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.ratio import checked_ratio
 
 if TYPE_CHECKING:
     from c2tc_pipeline.tables import TableSpec
@@ -31,6 +32,8 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             _fail(str(error), 2)
+        except KeyboardInterrupt:
+            _fail("Interrupted; nothing was written.", 130)
         except OSError as error:
             _fail(f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else ""), 1)
 
@@ -117,6 +120,8 @@ def condense(
     """
     if ratio is not None and rows is not None:
         raise InputError("Both --ratio and --rows are given; choose one of them.")
+    if ratio is not None:
+        checked_ratio(ratio)
     spec = _described(file, table_name, catalogue, label)
     changes: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if seed is not None:
@@ -208,6 +213,8 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
     if table_name is not None:
         if label is not None:
             raise InputError("--label is given by the catalogue; leave it out with --table.")
+        if catalogue == DEFAULT_CATALOGUE and not catalogue.exists():
+            raise InputError(f"There is no catalogue {str(catalogue)!r} here; name yours with --catalogue.")
         loaded = load_catalogue(catalogue)
         spec = loaded.table(table_name)
         return spec.model_copy(update={"source": str(loaded.resolve_source(spec))})

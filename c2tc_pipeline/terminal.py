@@ -14,6 +14,7 @@ from c2tc_pipeline.condensation import CondensedTable
 
 # More classes than this are summed up in one last line.
 _CLASSES_SHOWN = 20
+_COLUMNS_SHOWN = 20
 
 
 class StageBars:
@@ -82,11 +83,13 @@ def _columns(table: CondensedTable) -> Table:
     shown = Table(title="Columns", title_justify="left", box=None, header_style="dim", pad_edge=False)
     for heading in ("column", "role", "encoding", "why"):
         shown.add_column(heading, overflow="fold")
-    rows = table.roles.head(40)
+    # In a wide table the numeric columns are many and alike; the others are worth a look.
+    wide = len(table.roles) > _COLUMNS_SHOWN
+    rows = (table.roles[table.roles["role"] != "numeric"] if wide else table.roles).head(_COLUMNS_SHOWN)
     for row in rows.to_dict(orient="records"):
         shown.add_row(*(escape(str(row[name])) for name in ("column", "role", "encoding", "reason")))
     if len(table.roles) > len(rows):
-        shown.add_row(f"… and {len(table.roles) - len(rows)} more", "", "", "")
+        shown.add_row(f"… and {len(table.roles) - len(rows)} more, in the report", "", "", "")
     return shown
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import c2tc_pipeline.reports
+import c2tc_pipeline.job
 from c2tc_pipeline_tests.command_line import Run, run_process, write_catalogue
 from c2tc_pipeline_tests.made_tables import everything_below, mixed_table
 
@@ -184,8 +184,11 @@ def test_a_file_of_the_user_in_our_directory(run: Run, people: Path) -> None:
 
 @pytest.mark.parametrize("first", [True, False], ids=["nothing there", "a result there"])
 @pytest.mark.parametrize(
-    ("error", "printed"),
-    [(KeyboardInterrupt(), "Aborted!"), (OSError(28, "No space left on device"), "Error: No space left on device")],
+    ("error", "code", "printed"),
+    [
+        (KeyboardInterrupt(), 130, "Error: Interrupted; nothing was written."),
+        (OSError(28, "No space left on device"), 1, "Error: No space left on device"),
+    ],
     ids=["interrupted", "disk full"],
 )
 def test_a_run_that_fails_while_writing_leaves_what_was_there(
@@ -194,6 +197,7 @@ def test_a_run_that_fails_while_writing_leaves_what_was_there(
     monkeypatch: pytest.MonkeyPatch,
     first: bool,
     error: BaseException,
+    code: int,
     printed: str,
 ) -> None:
     arguments = ["condense", str(people), "--label", "outcome", "--out", "small", "--quiet"]
@@ -204,9 +208,9 @@ def test_a_run_that_fails_while_writing_leaves_what_was_there(
     def fail(_: object) -> str:
         raise error
 
-    monkeypatch.setattr(c2tc_pipeline.reports, "render_report", fail)
+    monkeypatch.setattr(c2tc_pipeline.job, "render_report", fail)
     result = run(*arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == code
     assert result.stderr.strip() == printed
     assert everything_below(Path()) == before
 

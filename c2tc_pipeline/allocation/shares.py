@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.ratio import checked_ratio
 
 
 def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
@@ -15,9 +15,7 @@ def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
     >>> budget_for_ratio(0.001, 48_842, 2), budget_for_ratio(0.0001, 9_999, 7), budget_for_ratio(1.0, 10, 2)
     (49, 7, 10)
     """
-    if not 0 < ratio <= 1:
-        raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
-    return min(max(classes, round(ratio * rows)), rows)
+    return min(max(classes, round(checked_ratio(ratio) * rows)), rows)
 
 
 def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> np.ndarray:

@@ -157,6 +157,10 @@ def condense(
         )
         projection["label"] = pd.Series(classes[projection["label"]]).astype(prepared.y.dtype)
     notices = [*prepared.notices, *_notices(encoder, condenser)]
+    asked = rows or round(ratio * len(prepared.X))
+    if asked < len(classes):
+        message = f"The ratio asks for {asked:,} rows, but {len(classes):,} classes need one each: there are that many."
+        notices.append(Notice("rows_raised", message))
     if condenser.singletons_:
         warnings.warn(singleton_message(condenser.singletons_, len(centers)), SingletonWarning, stacklevel=2)
     return CondensedTable(

@@ -93,6 +93,8 @@ def _means(series: pd.Series[Any], membership: np.ndarray, size: int) -> pd.Seri
     sums = np.bincount(membership[present], values[present], minlength=size)
     means = np.where(2 * counts >= members, sums / np.maximum(counts, 1), np.nan)
     means[counts == 0] = np.nan
+    if column_kind(series) is Kind.WHOLE:
+        means = np.round(means)
     return _in_own_units(means, series)
 
 

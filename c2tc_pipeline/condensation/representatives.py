@@ -24,8 +24,9 @@ def singleton_message(singletons: int, rows: int) -> str:
     >>> print(singleton_message(2, 40))
     2 of 40 condensed rows stand for a single source row and repeat it; choose a smaller ratio if records must not show.
     """
+    verbs = ("stands", "repeats") if singletons == 1 else ("stand", "repeat")
     return (
-        f"{singletons} of {rows} condensed rows stand for a single source row and repeat it; "
+        f"{singletons} of {rows} condensed rows {verbs[0]} for a single source row and {verbs[1]} it; "
         "choose a smaller ratio if records must not show."
     )
 

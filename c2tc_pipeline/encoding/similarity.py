@@ -136,9 +136,9 @@ class SimilarityPart(Part):
 
 
 def _write_weights(weights: TrainedAutoencoder, directory: Path) -> None:
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
-    save_file(weights.to_arrays(), directory / "weights.safetensors")
+    (directory / "weights.safetensors").write_bytes(save(weights.to_arrays()))
 
 
 def _read_weights(directory: Path) -> TrainedAutoencoder:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
@@ -58,7 +58,7 @@ def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
         state = part.state()
         parts.append({"kind": part.kind, "values": state.values})
         arrays |= {f"{index}/{name}": np.ascontiguousarray(array) for name, array in state.arrays.items()}
-    save_file(arrays, directory / ARRAYS_NAME)
+    (directory / ARRAYS_NAME).write_bytes(save(arrays))
     values = {
         "format": FORMAT,
         "encoder": type(encoder).__name__,

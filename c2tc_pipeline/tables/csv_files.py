@@ -111,7 +111,7 @@ def read(location: Location, columns: list[str] | None) -> pd.DataFrame:
     _refuse_swallowed_rows(location, dialect, text.column(dialect.names[-1])[-1].as_py())
     values = {}
     for name in wanted:
-        values[name] = typed(text.column(name))
+        values[name] = typed(text.column(name), delimiter=dialect.delimiter)
         text = text.drop_columns([name])
     return pd.DataFrame(values, copy=False)
 

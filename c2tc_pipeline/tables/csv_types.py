@@ -17,24 +17,29 @@ MISSING_SPELLINGS = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null
 _WHOLE = r"^[+-]?(0|[1-9][0-9]*)$"
 _NUMBER = r"^[+-]?((((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)|(?i:inf|infinity))$"
 _BOOLEAN = r"^(?i:true|false)$"
+# Read where fields are not separated by commas; at least one value must show the comma.
+_DECIMAL_COMMA = r"^[+-]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(\.[0-9]{3})+)(,[0-9]+)?$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
 
 
-def typed(text: pa.ChunkedArray) -> pd.Series[Any]:
+def typed(text: pa.ChunkedArray, *, delimiter: str = ",") -> pd.Series[Any]:
     """Convert a column of text to the narrowest type that holds every value.
 
-    In this order: true/false, whole numbers of 64 bits, numbers, text. Blanks around numbers are ignored;
-    text is kept as it is written. Whole numbers too large for 64 bits stay text, since a number would change
-    them.
+    In this order: true/false, whole numbers of 64 bits, numbers, ISO dates and times, text. Blanks around numbers are
+    ignored; text is kept as it is written. Whole numbers too large for 64 bits stay text, since a number would change
+    them. Where fields are not separated by commas, 1.234,5 is a number.
 
     Parameters
     ----------
     text : pyarrow.ChunkedArray of string
         The column as it stands in the file, nulls where cells are missing.
+    delimiter : str
+        What separates the file's fields.
 
     Returns
     -------
     pandas.Series
-        ``bool``/``boolean``, ``int64``/``Int64``, ``float64`` or ``str``.
+        ``bool``/``boolean``, ``int64``/``Int64``, ``float64``, ``datetime64`` or ``str``.
 
     Examples
     --------
@@ -61,6 +66,14 @@ def typed(text: pa.ChunkedArray) -> pd.Series[Any]:
             return text.to_pandas()
     if _all_match(distinct, _NUMBER):
         return pc.cast(unsigned, pa.float64()).to_pandas()
+    if delimiter != "," and _all_match(distinct, _DECIMAL_COMMA):
+        plain = pc.replace_substring(pc.replace_substring(unsigned, ".", ""), ",", ".")
+        return pc.cast(plain, pa.float64()).to_pandas()
+    if _all_match(distinct, _DATE):
+        try:
+            return pc.cast(trimmed, pa.timestamp("us")).to_pandas()
+        except pa.ArrowInvalid:
+            return text.to_pandas()
     return text.to_pandas()
 
 

@@ -65,3 +65,9 @@ def test_missing_values_everywhere_but_in_the_label() -> None:
     assert not small.X.isna().any(axis=None)
     assert small.X.to_numpy().min() >= 0
     assert small.X.to_numpy().max() <= 1
+
+
+def test_a_ratio_below_one_row_a_class_is_raised_and_said_so() -> None:
+    small = condense(mixed_table(200), "outcome", 0.005)
+    raised = [str(notice) for notice in small.notices if notice.kind == "rows_raised"]
+    assert raised == [f"The ratio asks for 1 rows, but {len(small)} classes need one each: there are that many."]

@@ -48,11 +48,11 @@ def refusal(folder: Path, content: str | bytes, name: str = "t.csv") -> str:
         (["18446744073709551616", "1"], "str", ["18446744073709551616", "1"]),
         (["0x1F", "1"], "str", ["0x1F", "1"]),
         (["1_000", "1"], "str", ["1_000", "1"]),
-        (["1,5", "2,5"], "str", ["1,5", "2,5"]),
+        (["1,5", "2,5"], "float64", [1.5, 2.5]),
         (["None", "?", "-"], "str", ["None", "?", "-"]),
         (["NA", "NaN", "null", "", "N/A"], "str", [None] * 5),
         (["a", "", " b "], "str", ["a", None, " b "]),
-        (["2020-01-01", "2020-01-02"], "str", ["2020-01-01", "2020-01-02"]),
+        (["2020-01-01", "2020-01-02"], "datetime64[us]", [pd.Timestamp(2020, 1, 1), pd.Timestamp(2020, 1, 2)]),
     ],
 )
 def test_type_of_a_whole_column(tmp_path: Path, cells: list[str], dtype: str, values: list[object]) -> None:
@@ -206,3 +206,24 @@ def test_duplicate_headers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
 def test_empty_file(tmp_path: Path, content: str) -> None:
     assert "t.csv is empty" in refusal(tmp_path, content)
+
+
+def test_decimal_commas_are_numbers_where_fields_are_not_separated_by_commas(tmp_path: Path) -> None:
+    (tmp_path / "euro.csv").write_text("betrag;ort\n30.211,73;Köln\n-7;Bonn\n0,5;Ulm\n", encoding="utf-8")
+    assert read_table(tmp_path / "euro.csv")["betrag"].tolist() == [30211.73, -7.0, 0.5]
+    (tmp_path / "quoted.csv").write_text('amount,place\n"0,5",a\n"1,5",b\n')
+    assert read_table(tmp_path / "quoted.csv")["amount"].tolist() == ["0,5", "1,5"]
+
+
+@pytest.mark.parametrize("day", ["2020-08-09", "2020-08-09 12:30", "2020-08-09T12:30:59.25"])
+def test_iso_dates_are_moments_and_other_dates_stay_text(tmp_path: Path, day: str) -> None:
+    (tmp_path / "dates.csv").write_text(f"when,other\n{day},09.08.2020\n,10.08.2020\n")
+    table = read_table(tmp_path / "dates.csv")
+    assert table["when"].tolist()[0] == pd.Timestamp(day)
+    assert table["when"].isna().tolist() == [False, True]
+    assert table["other"].tolist() == ["09.08.2020", "10.08.2020"]
+
+
+def test_a_column_of_dates_with_an_impossible_one_stays_text(tmp_path: Path) -> None:
+    (tmp_path / "dates.csv").write_text("when,x\n2020-08-09,1\n2020-02-31,2\n")
+    assert read_table(tmp_path / "dates.csv")["when"].tolist() == ["2020-08-09", "2020-02-31"]
