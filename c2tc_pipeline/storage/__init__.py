@@ -5,13 +5,13 @@ What belongs here: how bytes reach storage and come back. What does not: what th
 
 from c2tc_pipeline.storage.artefact import (
     MANIFEST_NAME,
-    DamagedArtefactError,
     publish_directory,
     read_manifest,
     verify_directory,
 )
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache, default_cache_directory
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
+from c2tc_pipeline.storage.manifest import DamagedArtefactError
 
 __all__ = [
     "MANIFEST_NAME",
