@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -51,6 +52,13 @@ class LocalBackend(Backend):
             os.link(private, target)
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOTSUP):
+                raise
+            raise InputError(
+                f"Storage folder {str(target.parent)!r} is read-only or on a file system without hard links; choose "
+                "another storage root."
+            ) from None
         finally:
             private.unlink(missing_ok=True)
         self._sync_folders(target.parent)

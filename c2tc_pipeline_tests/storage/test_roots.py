@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,17 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, root: str) -> None:
     with pytest.raises(InputError, match=r"file\.txt.*in its way"):
         publish(ArtefactStore(tmp_path / root))
     assert contents(tmp_path) == {"file.txt": b"mine"}
+
+
+def test_a_file_system_without_hard_links_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = ArtefactStore(tmp_path)
+    with pytest.raises(InputError, match="without hard links"):
+        publish(store)
+    assert store.latest("art") is None
 
 
 @pytest.mark.parametrize(

@@ -144,3 +144,27 @@ def test_a_reader_sees_whole_versions_while_they_are_replaced(place: Place) -> N
     for files in seen:
         assert files == files_of(files["a.txt"].decode())
     assert fetched(reader) == files_of("6")
+
+
+def test_what_is_published_while_leftovers_are_listed_is_none(
+    store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[tuple[str, bytes]] = []
+    put, list_files = store.backend.put_if_absent, store.backend.list_files
+
+    def hold(path: str, content: bytes) -> bool:
+        held.append((path, content))
+        return True
+
+    def release_after_the_first_listing(folder: str) -> list[str]:
+        listed = list_files(folder)
+        while held:
+            put(*held.pop())
+        return listed
+
+    monkeypatch.setattr(store.backend, "put_if_absent", hold)
+    publish(store)
+    assert len(store.leftovers("art")) == len(NAMES)
+    monkeypatch.setattr(store.backend, "list_files", release_after_the_first_listing)
+    assert store.leftovers("art") == []
+    assert fetched(store) == files_of("old")
