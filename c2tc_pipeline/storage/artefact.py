@@ -1,14 +1,13 @@
 """An artefact is a directory with a manifest; it appears whole or not at all.
 
 The files are written into a private sibling directory, hashed, listed in ``manifest.json`` and synced; one rename then
-makes them visible. A reader goes through the manifest and refuses a directory whose files do not match it: a flipped
-byte in a Parquet file would otherwise be read silently as other data. The manifest carries a hash of itself.
+makes them visible. A reader goes through the manifest (see :mod:`c2tc_pipeline.storage.manifest`) and refuses a
+directory whose files do not match it.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import uuid
@@ -17,14 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
+from c2tc_pipeline.storage.files import files_below, relative_name, sync_files
+from c2tc_pipeline.storage.manifest import check_files, open_manifest, seal_manifest
 
 MANIFEST_NAME = "manifest.json"
-MANIFEST_FORMAT = "c2tc-artefact/1"
-
-
-class DamagedArtefactError(InputError):
-    """A stored artefact does not match its manifest; the message names the file."""
 
 
 def publish_directory(
@@ -80,7 +75,8 @@ def publish_directory(
     private.mkdir()
     try:
         write(private)
-        _write_manifest(private, kind, settings or {})
+        (private / MANIFEST_NAME).write_bytes(seal_manifest(private, kind=kind, settings=settings or {}))
+        sync_files(private)
         _swap_in(private, target, kind=kind, replace=replace)
     except BaseException:
         shutil.rmtree(private, ignore_errors=True)
@@ -109,7 +105,7 @@ def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
             "choose another path."
         )
     listed = {entry["name"] for entry in manifest["files"]} | {MANIFEST_NAME}
-    strange = sorted({_relative(path, target) for path in _files_below(target)} - listed)
+    strange = sorted({relative_name(path, target) for path in files_below(target)} - listed)
     if strange:
         raise InputError(
             f"Output directory {str(target)!r} holds {strange[0]!r}, which c2tc did not write; move it away first."
@@ -122,16 +118,10 @@ def read_manifest(directory: str | Path) -> dict[str, Any]:
     """Return an artefact's manifest, or say that the directory is no artefact."""
     path = Path(directory) / MANIFEST_NAME
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        seal = manifest.pop("sha256")
-        well_formed = manifest["format"] == MANIFEST_FORMAT and hash_json(manifest) == seal
+        content = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"Directory {str(directory)!r} has no {MANIFEST_NAME}: it is not a c2tc artefact.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        well_formed = False
-    if not well_formed:
-        raise DamagedArtefactError(f"Manifest {str(path)!r} is damaged; make the artefact again.")
-    return dict(manifest)
+    return open_manifest(content, str(path))
 
 
 def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[str, Any]:
@@ -146,29 +136,8 @@ def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[
     manifest = read_manifest(directory)
     if kind is not None and manifest["kind"] != kind:
         raise InputError(f"Directory {str(directory)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}.")
-    for entry in manifest["files"]:
-        path = directory / entry["name"]
-        if not path.is_file():
-            raise DamagedArtefactError(f"File {str(path)!r} is missing; make the artefact again.")
-        if path.stat().st_size != entry["size"] or hash_file(path) != entry["sha256"]:
-            raise DamagedArtefactError(f"File {str(path)!r} does not match its manifest; make the artefact again.")
+    check_files(directory, manifest, str(directory))
     return manifest
-
-
-def _write_manifest(directory: Path, kind: str, settings: Mapping[str, Any]) -> None:
-    files = [
-        {"name": _relative(path, directory), "size": path.stat().st_size, "sha256": hash_file(path)}
-        for path in sorted(_files_below(directory))
-    ]
-    content = {"format": MANIFEST_FORMAT, "kind": kind, "files": files, "settings": dict(settings)}
-    # Sealed in the form that a reader gets: through JSON and back, tuples are lists and every key is a string.
-    content = json.loads(json.dumps(content))
-    manifest = {**content, "sha256": hash_json(content)}
-    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    (directory / MANIFEST_NAME).write_text(text, encoding="utf-8")
-    for path in _files_below(directory):
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
 
 
 def _swap_in(private: Path, target: Path, *, kind: str, replace: bool) -> None:
@@ -195,12 +164,3 @@ def _swap_in(private: Path, target: Path, *, kind: str, replace: bool) -> None:
         shutil.rmtree(retired, ignore_errors=True)
         raise FileExistsError(overtaken) from None
     shutil.rmtree(retired, ignore_errors=True)
-
-
-def _files_below(directory: Path) -> list[Path]:
-    """Return everything below a directory that is not a directory itself; a link is not followed."""
-    return [path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir()]
-
-
-def _relative(path: Path, directory: Path) -> str:
-    return path.relative_to(directory).as_posix()
