@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from c2tc_pipeline.clustering.distances import score_blocks
 from c2tc_pipeline.clustering.engine import Engine, KMeansResult
 
 _FIRST_SHARE = 0.1
@@ -94,13 +95,7 @@ def _two_nearest(X: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nda
     """Return each row's squared distances to its nearest and second nearest centre, and the nearest centre."""
     own, other = np.empty(len(X)), np.empty(len(X))
     labels = np.empty(len(X), dtype=np.int64)
-    center_norms = np.einsum("ij,ij->i", centers, centers)
-    block = max(1, 4_194_304 // len(centers))
-    for start in range(0, len(X), block):
-        rows = slice(start, start + block)
-        scores = X[rows] @ centers.T
-        scores *= -2
-        scores += center_norms
+    for rows, scores in score_blocks(X, centers):
         norms = np.einsum("ij,ij->i", X[rows], X[rows])
         nearest = scores.argmin(axis=1)
         position = np.arange(len(nearest))

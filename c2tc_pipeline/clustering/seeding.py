@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from c2tc_pipeline.clustering.distances import score_blocks
+
 
 def extend_centers(
     X: np.ndarray, centers: np.ndarray, k: int, rng: np.random.Generator, *, weight: np.ndarray | None = None
@@ -69,13 +71,7 @@ def extend_centers(
 def squared_gaps(X: np.ndarray, norms: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return each row's squared distance to the nearest of ``centers``, in blocks that bound memory."""
     gaps = np.empty(len(X), dtype=X.dtype)
-    center_norms = np.einsum("ij,ij->i", centers, centers)
-    block = max(1, 4_194_304 // len(centers))
-    for start in range(0, len(X), block):
-        rows = slice(start, start + block)
-        scores = X[rows] @ centers.T
-        scores *= -2
-        scores += center_norms
+    for rows, scores in score_blocks(X, centers):
         gaps[rows] = scores.min(axis=1) + norms[rows]
     return np.maximum(gaps, 0)
 
