@@ -83,6 +83,14 @@ def main() -> None:
 @click.option(
     "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
 )
+@click.option(
+    "--evaluate",
+    is_flag=True,
+    help="Test models trained on the condensed, a random and the whole table; needs --split.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Trials of each for --evaluate."
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed gives the same table.  [default: 0]")
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
@@ -102,6 +110,8 @@ def condense(
     roles: tuple[str, ...],
     gamma: str | None,
     split: bool,
+    evaluate: bool,
+    seeds: int,
     seed: int | None,
     cache_dir: Path | None,
     no_cache: bool,
@@ -125,6 +135,8 @@ def condense(
         settings["gamma"] = _gamma(gamma)
     if ratio is not None and rows is not None:
         raise InputError("Both --ratio and --rows are given; choose one of them.")
+    if evaluate and not split:
+        raise InputError("--evaluate tests on rows that nothing else has seen; add --split, which keeps some aside.")
 
     from rich.console import Console
 
@@ -145,6 +157,7 @@ def condense(
             rows=rows,
             roles={**spec.roles, **_roles(roles)},
             split=spec.split if split else None,
+            seeds=range(seeds if evaluate else 0),
             settings=settings,
             cache=cache,
             out=out,
@@ -225,18 +238,20 @@ def _condensed(
     rows: int | None,
     roles: dict[str, Any],
     split: SplitSettings | None,
+    seeds: range,
     settings: dict[str, Any],
     cache: Path | None,
     out: Path,
     listener: Listener,
 ) -> CondensedTable:
-    """Read, condense, write; nothing is published unless all of it succeeds."""
+    """Read, condense, evaluate if there are seeds for it, write; nothing is published unless all of it succeeds."""
     from c2tc_pipeline.condensation import SingletonWarning
     from c2tc_pipeline.condensation import condense as condense_table
     from c2tc_pipeline.condensation.stages import StageClock
     from c2tc_pipeline.condensation.table import ARTEFACT_KIND, write_parquet
+    from c2tc_pipeline.evaluation.scores import evaluate_condensed, mean_scores
     from c2tc_pipeline.reports import render_report
-    from c2tc_pipeline.storage import publish_directory
+    from c2tc_pipeline.storage import ContentCache, publish_directory
     from c2tc_pipeline.tables import read_table
 
     clock = StageClock(listener)
@@ -264,14 +279,30 @@ def _condensed(
     if sides is not None:
         positions = sides.loc[sides["side"] == "train", "source_row"].to_numpy()
         table.membership["source_row"] = positions[table.membership["source_row"]]
-    table.summary["seconds"] = {**clock.seconds, **table.summary["seconds"]}
     table.summary["source"] = spec.source
+    scores = None
+    if sides is not None and seeds:
+        test = frame.loc[(sides["side"] == "test").to_numpy()]
+        with clock.stage("evaluate"):
+            scores = evaluate_condensed(
+                table,
+                train,
+                test,
+                seeds=seeds,
+                device=settings["device"],
+                cache=None if cache is None else ContentCache(cache),
+                listener=listener,
+            )
+        table.summary["scores"] = mean_scores(scores).to_dict(orient="records")
+    table.summary["seconds"] = {"read": clock.seconds.pop("read"), **table.summary["seconds"], **clock.seconds}
 
     def write(directory: Path) -> None:
         table.write_files(directory)
         (directory / "report.html").write_text(render_report(table), encoding="utf-8")
         if sides is not None:
             write_parquet(sides, directory / "split.parquet")
+        if scores is not None:
+            write_parquet(scores, directory / "scores.parquet")
 
     listener("write", 0, 1)
     publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
