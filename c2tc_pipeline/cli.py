@@ -82,6 +82,14 @@ def main() -> None:
     "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
 )
 @click.option("--group-duplicates", is_flag=True, help="With --split: keep rows with equal features on one side.")
+@click.option(
+    "--evaluate",
+    is_flag=True,
+    help="Test models trained on the condensed, a random and the whole table; needs --split.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Trials of each for --evaluate."
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed gives the same table.  [default: 0]")
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
@@ -102,6 +110,8 @@ def condense(
     gamma: str | None,
     split: bool,
     group_duplicates: bool,
+    evaluate: bool,
+    seeds: int,
     seed: int | None,
     cache_dir: Path | None,
     no_cache: bool,
@@ -122,6 +132,8 @@ def condense(
         raise InputError("Both --ratio and --rows are given; choose one of them.")
     if ratio is not None:
         checked_ratio(ratio)
+    if evaluate and not (split or group_duplicates):
+        raise InputError("--evaluate tests on rows that nothing else has seen; add --split, which keeps some aside.")
     spec = _described(file, table_name, catalogue, label)
     changes: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if seed is not None:
@@ -150,6 +162,7 @@ def condense(
             ratio=spec.ratios[0] if ratio is None else ratio,
             rows=rows,
             split=split or group_duplicates,
+            trials=seeds if evaluate else 0,
             cache_dir=None if no_cache else cache_dir or default_cache_directory(),
             listener=bars,
         )

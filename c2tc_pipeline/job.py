@@ -14,9 +14,10 @@ import pandas as pd
 from c2tc_pipeline.condensation import CondensedTable, SingletonWarning, condense
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, write_parquet
+from c2tc_pipeline.evaluation.scores import evaluate_condensed, mean_scores
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.reports import render_report
-from c2tc_pipeline.storage import publish_directory
+from c2tc_pipeline.storage import ContentCache, publish_directory
 from c2tc_pipeline.storage.artefact import check_target
 from c2tc_pipeline.tables import TableSpec, duplicate_groups, prepare_table, read_table, split_rows
 
@@ -29,6 +30,7 @@ def condense_to_directory(
     ratio: float,
     rows: int | None = None,
     split: bool = False,
+    trials: int = 0,
     cache_dir: Path | None = None,
     listener: Listener | None = None,
 ) -> CondensedTable:
@@ -48,6 +50,9 @@ def condense_to_directory(
         Condensed rows in all, instead of a ratio.
     split : bool
         Condense the training part of the spec's split only, and write down which row is where.
+    trials : int
+        With a split: how many times each model is trained on the condensed, a random and the whole table and tested on
+        the test part; 0 tests nothing.
     cache_dir : path, optional
         Where autoencoder weights and loss curves are kept.
     listener : callable, optional
@@ -84,13 +89,29 @@ def condense_to_directory(
         table.membership["source_row"] = positions[table.membership["source_row"]]
     table.notices = [*notices, *table.notices]
     table.summary["source"] = spec.source
-    table.summary["seconds"] = {**clock.seconds, **table.summary["seconds"]}
+    scores = None
+    if sides is not None and trials:
+        with clock.stage("evaluate"):
+            scores = evaluate_condensed(
+                table,
+                frame.loc[(sides["side"] == "train").to_numpy()],
+                frame.loc[(sides["side"] == "test").to_numpy()],
+                seeds=range(trials),
+                device=spec.settings.device,
+                cache=None if cache_dir is None else ContentCache(cache_dir),
+                listener=listener,
+            )
+        table.summary["scores"] = mean_scores(scores).to_dict(orient="records")
+    evaluating = {"evaluate": clock.seconds.pop("evaluate")} if scores is not None else {}
+    table.summary["seconds"] = {**clock.seconds, **table.summary["seconds"], **evaluating}
 
     def write(directory: Path) -> None:
         table.write_files(directory)
         (directory / "report.html").write_text(render_report(table), encoding="utf-8")
         if sides is not None:
             write_parquet(sides, directory / "split.parquet")
+        if scores is not None:
+            write_parquet(scores, directory / "scores.parquet")
 
     with clock.stage("write"):
         publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
@@ -106,8 +127,8 @@ def split_table(frame: pd.DataFrame, spec: TableSpec) -> tuple[pd.DataFrame, lis
     --------
     >>> table = pd.DataFrame({"x": range(40), "y": ["a", "b"] * 20})
     >>> sides, _ = split_table(table, TableSpec(name="t", source="t.csv", label="y", roles={"x": "numeric"}))
-    >>> sides["side"].value_counts().to_dict()
-    {'train': 32, 'validation': 4, 'test': 4}
+    >>> sorted(sides["side"].value_counts().items())
+    [('test', 4), ('train', 32), ('validation', 4)]
     """
     prepared = prepare_table(frame, label=spec.label, roles=spec.roles)
     chosen = spec.split

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from c2tc_pipeline.condensation import CondensedTable
+from c2tc_pipeline.reports.wording import percentage
 
 # More classes than this are summed up in one last line.
 _CLASSES_SHOWN = 20
@@ -57,7 +59,7 @@ class StageBars:
 
 
 def print_summary(table: CondensedTable, console: Console) -> None:
-    """Print sizes, classes, objective, columns, notices and seconds of a condensed table."""
+    """Print sizes, classes, objective, columns, notices, seconds and scores of a condensed table."""
     summary = table.summary
     console.print()
     console.print(
@@ -77,6 +79,8 @@ def print_summary(table: CondensedTable, console: Console) -> None:
     console.print(f"Seconds: {stages} · [bold]total {sum(seconds.values()):.2f}[/]")
     for notice in table.notices:
         console.print(f"[yellow]Notice[/] {escape(str(notice))}")
+    if "scores" in summary:
+        console.print(_scores(summary["scores"]))
 
 
 def _columns(table: CondensedTable) -> Table:
@@ -119,4 +123,22 @@ def _classes(table: CondensedTable) -> Table:
     rest = counts.iloc[_CLASSES_SHOWN:]
     if len(rest):
         shown.add_row(f"… {len(rest)} others", f"{rest['before'].sum():,}", "", f"{rest['after'].sum():,}", "", "")
+    return shown
+
+
+def _scores(scores: list[dict[str, Any]]) -> Table:
+    shown = Table(title="Scores on test rows", title_justify="left", box=None, header_style="dim", pad_edge=False)
+    for heading in ("model", "trained on"):
+        shown.add_column(heading)
+    for heading in ("rows", "accuracy", "macro-F1", "seconds"):
+        shown.add_column(heading, justify="right")
+    for row in scores:
+        shown.add_row(
+            escape(row["model"]),
+            row["training_set"],
+            f"{row['rows']:,}",
+            percentage(row["accuracy"], row["accuracy_std"]),
+            percentage(row["macro_f1"], row["macro_f1_std"]),
+            f"{row['fit_seconds']:.2f}",
+        )
     return shown

@@ -161,6 +161,35 @@ def test_split(run: Run) -> None:
     assert data_hashes(Path("changed")) == data_hashes(Path("small"))
 
 
+def test_evaluate(run: Run) -> None:
+    frame = mixed_table()
+    frame.to_parquet("t.parquet")
+    arguments = ("condense", "t.parquet", "--label", "outcome", "--rows", 9, "--split", "--evaluate", "--seeds", 2)
+    result = run(*arguments, "--out", "small")
+    assert result.exit_code == 0, result.output
+    assert files_in("small") == FILES | {"split.parquet", "scores.parquet"}
+    scores = pd.read_parquet("small/scores.parquet")
+    assert len(scores) == 3 * 2 * 2
+    assert not scores["cache_hit"].any()
+    assert scores["accuracy"].between(0, 1).all()
+    split = pd.read_parquet("small/split.parquet")["side"].value_counts()
+    assert scores.loc[scores["training_set"] == "whole", "rows"].unique().tolist() == [split["train"]]
+    summary = CondensedTable.load("small").summary
+    assert [(row["model"], row["training_set"], row["seeds"]) for row in summary["scores"]] == [
+        (model, kind, 2) for model in ("mlp", "boosting") for kind in ("condensed", "random", "whole")
+    ]
+    stages = list(summary["seconds"])
+    assert (stages[0], stages[-1]) == ("read", "evaluate")
+    shown = f"{100 * summary['scores'][0]['accuracy']:.1f} ± "
+    assert "Scores on test rows" in result.stdout
+    assert "evaluate" in result.stderr
+    for page in (result.stdout, Path("small/report.html").read_text(encoding="utf-8")):
+        assert shown in page
+    again = run(*arguments, "--out", "again", "--json")
+    assert pd.read_parquet("again/scores.parquet")["cache_hit"].all()
+    assert json.loads(again.stdout)["scores"] == summary["scores"]
+
+
 def test_split_with_a_role_for_the_only_column(run: Run) -> None:
     pd.DataFrame({"id": range(200), "y": ["a", "b"] * 100}).to_csv("t.csv", index=False)
     result = run("condense", "t.csv", "--label", "y", "--out", "small", "--split", "--role", "id=numeric")

@@ -106,6 +106,8 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "too few rows": (["--rows", "2"], "at least 3, the number of classes"),
     "too many rows": (["--rows", "301"], "at most 300, the number of rows"),
     "ratio and rows": (["--ratio", "0.1", "--rows", "9"], "Both --ratio and --rows"),
+    "nothing to evaluate on": (["--evaluate"], "add --split, which keeps some aside"),
+    "no seeds": (["--split", "--evaluate", "--seeds", "0"], "0 is not in the range"),
     "unknown role": (["--role", "age=colour"], "Column 'age' can't have the role 'colour'"),
     "role of no column": (["--role", "aeg=code"], "There is no column 'aeg'"),
     "role of the label": (["--role", "outcome=code"], "is the label and can't have a role"),

@@ -1,4 +1,5 @@
-"""How good and how fast: measurements against references, as ratios within one run.
+"""How good and how fast: scores of models on test rows, and speed against references.
 
-What belongs here: reference implementations and experiments. What does not: anything that ``condense`` itself needs.
+What belongs here: models and their trainer, scores, reference implementations and experiments. What does not: anything
+that ``condense`` itself needs.
 """

@@ -6,6 +6,7 @@ What belongs here: the page's frame and the order of its sections. The sections 
 from __future__ import annotations
 
 from c2tc_pipeline.reports.markup import Markup, element, escaped
+from c2tc_pipeline.reports.score_section import scores_section
 from c2tc_pipeline.reports.sections import (
     classes_section,
     columns_section,
@@ -59,6 +60,7 @@ def render_report(table: ReportSubject) -> str:
         element("h1", Markup("Condensed table: "), element("span", name, css="name")),
         headline_section(table),
         notices_section(table),
+        scores_section(table),
         classes_section(table),
         pictures_section(table),
         columns_section(table),

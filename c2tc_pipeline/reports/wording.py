@@ -162,3 +162,14 @@ def cell(value: Any, limit: int = 60) -> str:
         real = float(value)
         return f"{real:.0f}" if 1e6 <= abs(real) < 1e15 else f"{real:.6g}"
     return shortened(value, limit)
+
+
+def percentage(mean: float, deviation: float) -> str:
+    """Word a score with its standard deviation, in percent.
+
+    Examples
+    --------
+    >>> percentage(0.8123, 0.0044)
+    '81.2 ± 0.4'
+    """
+    return f"{100 * mean:.1f} ± {100 * deviation:.1f}"

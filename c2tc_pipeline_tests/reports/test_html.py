@@ -125,6 +125,18 @@ def test_a_table_without_curves_bound_trace_or_notices() -> None:
         assert absent not in said
 
 
+def test_scores_are_shown_when_there_are_some() -> None:
+    table = stand_in()
+    assert "Scores" not in Page(render_report(table)).words
+    score = {"model": "<mlp>", "training_set": "random", "rows": 1337, "seeds": 3, "fit_seconds": 0.5}
+    table.summary["scores"] = [
+        {**score, "accuracy": 0.8127, "accuracy_std": 0.004, "macro_f1": 0.75, "macro_f1_std": 0.02}
+    ]
+    text = " ".join(Page(render_report(table)).words)
+    for shown in ("Scores", "<mlp>", "random", "1,337", "81.3 ± 0.4", "75.0 ± 2.0", "over 3 seeds"):
+        assert shown in text
+
+
 def test_two_hundred_classes_and_more_columns_than_fit() -> None:
     rows = [max(3, 1_000_000 // (i + 1) ** 2) for i in range(200)]
     features = [f"feature_{i}" for i in range(120)]

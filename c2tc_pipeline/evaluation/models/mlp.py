@@ -1,0 +1,61 @@
+"""A plain multilayer perceptron, the network that most tables of the paper are judged with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from c2tc_pipeline.evaluation.models.network import NetworkClassifier
+from c2tc_pipeline.evaluation.training import Recipe
+
+
+class MlpClassifier(NetworkClassifier):
+    """Layers of rectified linear units, two of 256 by default, without dropout or normalisation.
+
+    Parameters
+    ----------
+    widths : sequence of int, default=(256, 256)
+        Units of each hidden layer.
+    recipe : str or Recipe, default="default"
+        How it is trained; see :data:`~c2tc_pipeline.evaluation.training.RECIPES`.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where it is trained.
+    random_state : int, RandomState or None, default=0
+        Determines the start and the batches.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, sorted.
+    network_ : torch.nn.Module
+        The trained network.
+
+    Examples
+    --------
+    >>> model = MlpClassifier(random_state=0).fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (256, 256),
+        *,
+        recipe: str | Recipe = "default",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.widths = widths
+        self.recipe = recipe
+        self.device = device
+        self.random_state = random_state
+
+    def build(self, features: int, classes: int) -> torch.nn.Module:
+        """Return an untrained network from ``features`` numbers to ``classes`` numbers a row."""
+        layers: list[torch.nn.Module] = []
+        for before, after in itertools.pairwise([features, *self.widths]):
+            layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+        return torch.nn.Sequential(*layers, torch.nn.Linear([features, *self.widths][-1], classes))

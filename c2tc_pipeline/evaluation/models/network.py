@@ -1,0 +1,92 @@
+"""What all networks share: from labels and weights to tensors, training, and probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from c2tc_pipeline.devices import resolve_device
+from c2tc_pipeline.evaluation.models.weights import checked_weights
+from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train
+
+# Rows that go through a network at once when it predicts.
+_BLOCK_ROWS = 65_536
+
+
+class NetworkClassifier(ClassifierMixin, BaseEstimator):
+    """Base of classifiers that are torch networks.
+
+    A subclass stores its parameters, ``recipe``, ``device`` and ``random_state`` among them, and says in
+    :meth:`build` what the network looks like.
+    """
+
+    recipe: str | Recipe
+    device: str
+    random_state: int | np.random.RandomState | None
+
+    @abstractmethod
+    def build(self, features: int, classes: int) -> torch.nn.Module:
+        """Return an untrained network from ``features`` numbers to ``classes`` numbers a row."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NetworkClassifier:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            Numbers, best in [0, 1]; one row is enough.
+        y : array of shape (n,)
+            Classes; if there is one only, it is predicted for every row.
+        sample_weight : array of shape (n,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        NetworkClassifier
+            The model itself.
+        """
+        recipe, device = recipe_named(self.recipe), resolve_device(self.device)
+        rows, labels = validate_data(self, X, y, dtype=np.float32, order="C")
+        check_classification_targets(labels)
+        weights = checked_weights(sample_weight, rows)
+        counted = weights > 0
+        self.classes_, codes = np.unique(labels[counted], return_inverse=True)
+        self.network_ = train(
+            lambda: self.build(rows.shape[1], len(self.classes_)),
+            torch.from_numpy(rows[counted]),
+            torch.from_numpy(codes),
+            torch.from_numpy(weights[counted]),
+            recipe=recipe,
+            seed=_seed(self.random_state),
+            device=device,
+        )
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class of ``classes_`` for each row."""
+        check_is_fitted(self, "network_")
+        rows = torch.from_numpy(validate_data(self, X, reset=False, dtype=np.float32, order="C"))
+        device = next(self.network_.parameters()).device
+        with torch.no_grad():
+            blocks = [
+                self.network_(block.to(device)).double().softmax(dim=1).cpu() for block in rows.split(_BLOCK_ROWS)
+            ]
+        return torch.cat(blocks).numpy()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likeliest class of each row."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,197 @@
+"""Is a condensed table any good? Models trained on it, on a random sample of its size and on the whole table.
+
+Rows of the test split come in here for the first time; they are encoded, predicted and compared, once for each trained
+model. How a model is trained and scored is in :mod:`c2tc_pipeline.evaluation.trial`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.condensation import CondensedTable
+from c2tc_pipeline.condensation.stages import Listener
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.evaluation.models import make_model
+from c2tc_pipeline.evaluation.random_rows import random_rows
+from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
+from c2tc_pipeline.storage import ContentCache
+from c2tc_pipeline.tables.kinds import plain, to_text
+
+TRAINING_SETS = ("condensed", "random", "whole")
+
+
+def evaluate_condensed(
+    condensed: CondensedTable,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    *,
+    models: Sequence[str] = ("mlp", "boosting"),
+    seeds: Sequence[int] = (0,),
+    recipe: str = "default",
+    weighted: bool = False,
+    device: str = "auto",
+    cache: ContentCache | None = None,
+    listener: Listener | None = None,
+) -> pd.DataFrame:
+    """Train models on a condensed table and on what it competes with, and test them on rows that nothing saw before.
+
+    All training sets and the test rows go through the encoder of the condensed table. The random sample is drawn anew
+    for each seed, uniformly, with at least one row a class.
+
+    Parameters
+    ----------
+    condensed : CondensedTable
+        The table in question.
+    train : DataFrame
+        The rows it was condensed from, with the label; rows without a label are left out.
+    test : DataFrame
+        Other rows with the label, that neither encoder nor condensation have seen.
+    models : sequence of str
+        Names from :data:`~c2tc_pipeline.evaluation.models.MODELS`.
+    seeds : sequence of int
+        Each is the seed of a random sample and the ``random_state`` of a model.
+    recipe : str
+        How networks are trained: ``"default"`` or ``"paper"``.
+    weighted : bool, default=False
+        Whether condensed rows count by the source rows behind them; in the paper they count alike.
+    device : {"auto", "cpu", "cuda", "mps"}
+        Where networks are trained.
+    cache : ContentCache, optional
+        Where scores are kept, under the hash of what determines them.
+    listener : callable, optional
+        Told about progress: ("evaluate", trials done, trials in all).
+
+    Returns
+    -------
+    DataFrame
+        One row a trained model: ``training_set``, ``model``, ``seed``, ``rows`` (trained on), ``accuracy``,
+        ``macro_f1``, ``class_f1`` (a list in the order of the classes; None for a class without test rows),
+        ``fit_seconds`` (of the fit that gave the score, now or in an earlier run) and ``cache_hit``.
+
+    Raises
+    ------
+    InputError
+        When a model or recipe is unknown, or rows lack the label or a column.
+
+    Examples
+    --------
+    >>> from c2tc_pipeline import condense
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"age": rng.integers(18, 90, 400)})
+    >>> people["retired"] = np.where(people.age > 65, "yes", "no")
+    >>> train, test = people[:300], people[300:]
+    >>> small = condense(train, label="retired", rows=20)
+    >>> scores = evaluate_condensed(small, train, test, models=["boosting"])
+    >>> scores[["training_set", "rows"]].values.tolist()
+    [['condensed', 20], ['random', 20], ['whole', 300]]
+    >>> bool((scores["accuracy"] > 0.8).all())
+    True
+    """
+    if not models or not seeds:
+        raise InputError("There is nothing to evaluate; name at least one model and one seed.")
+    # Made before any row is encoded, so that a misspelt name is refused at once.
+    for name in models:
+        make_model(name, recipe=recipe, device=device)
+    classes = np.unique(plain(condensed.y).to_numpy())
+    whole = _encoded(condensed, train, classes, "training")
+    tested = _encoded(condensed, test, classes, "test")
+    if (whole.codes == len(classes)).any():
+        raise InputError(
+            "The training rows have a class that the condensed table lacks; give the rows that it was condensed from."
+        )
+    own = LabelledRows(
+        np.ascontiguousarray(condensed.X.to_numpy(dtype=np.float32)),
+        np.searchsorted(classes, plain(condensed.y).to_numpy()),
+        condensed.weight.to_numpy() if weighted else None,
+    )
+    trials = [(kind, name, seed) for kind in TRAINING_SETS for name in models for seed in seeds]
+    results = []
+    for done, (kind, name, seed) in enumerate(trials):
+        if listener is not None:
+            listener("evaluate", done, len(trials))
+        training = own if kind == "condensed" else whole if kind == "whole" else _sample(whole, len(own), seed)
+        model = make_model(name, recipe=recipe, seed=seed, device=device)
+        found = run_trial(model, training, tested, classes=len(classes), cache=cache)
+        results.append(
+            {
+                "training_set": kind,
+                "model": name,
+                "seed": seed,
+                "rows": len(training),
+                "accuracy": found.value.scores.accuracy,
+                "macro_f1": found.value.scores.macro_f1,
+                "class_f1": list(found.value.scores.class_f1),
+                "fit_seconds": found.value.fit_seconds,
+                "cache_hit": found.hit,
+            }
+        )
+    if listener is not None:
+        listener("evaluate", len(trials), len(trials))
+    return pd.DataFrame(results)
+
+
+def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
+    """Average over seeds: one row a training set and model, with standard deviations.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        What :func:`evaluate_condensed` returned.
+
+    Returns
+    -------
+    DataFrame
+        ``training_set``, ``model``, ``rows``, ``seeds``, ``accuracy``, ``accuracy_std``, ``macro_f1``,
+        ``macro_f1_std`` and ``fit_seconds``, model by model. A standard deviation is over the seeds at hand (divided
+        by their number), 0 for one seed.
+
+    Examples
+    --------
+    >>> two = pd.DataFrame({"training_set": "whole", "model": "mlp", "seed": [0, 1], "rows": 9, "accuracy": [0.5, 0.7],
+    ...                     "macro_f1": [0.4, 0.4], "fit_seconds": [1.0, 2.0]})
+    >>> mean_scores(two).round(3).values.tolist()
+    [['whole', 'mlp', 9, 2, 0.6, 0.1, 0.4, 0.0, 1.5]]
+    """
+    groups = scores.groupby(["model", "training_set"], sort=False)
+    means = groups.agg(
+        rows=("rows", "first"),
+        seeds=("seed", "size"),
+        accuracy=("accuracy", "mean"),
+        accuracy_std=("accuracy", lambda values: values.std(ddof=0)),
+        macro_f1=("macro_f1", "mean"),
+        macro_f1_std=("macro_f1", lambda values: values.std(ddof=0)),
+        fit_seconds=("fit_seconds", "mean"),
+    ).reset_index()
+    order = [*scores["model"].unique()]
+    means = means.sort_values("model", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
+    return means[["training_set", "model", *means.columns[2:]]]
+
+
+def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray, which: str) -> LabelledRows:
+    """Return the rows that have a label, encoded; a class that is not known gets the number after the last."""
+    rows = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    label = condensed.label_name
+    if label not in rows.columns:
+        raise InputError(f"The {which} rows lack the label column {label!r}; add it.")
+    rows = rows.loc[rows[label].notna().to_numpy()]
+    if rows.empty:
+        raise InputError(f"None of the {which} rows has a label in column {label!r}; give some that do.")
+    return LabelledRows(condensed.encoder.encode_rows(rows), _codes(rows[label], classes))
+
+
+def _codes(labels: pd.Series[Any], classes: np.ndarray) -> np.ndarray:
+    # Labels of mixed types are text in the condensed table, so they are here.
+    values = plain(to_text(labels) if isinstance(classes[0], str) else labels)
+    known = values.isin(classes).to_numpy()
+    codes = np.full(len(values), len(classes), dtype=np.int64)
+    codes[known] = np.searchsorted(classes, values[known].to_numpy())
+    return codes
+
+
+def _sample(whole: LabelledRows, rows: int, seed: int) -> LabelledRows:
+    drawn = random_rows(whole.codes, rows, seed=seed)
+    return LabelledRows(whole.X[drawn], whole.codes[drawn])
