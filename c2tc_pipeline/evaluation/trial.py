@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
+from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import recipe_named
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
 
@@ -68,7 +69,7 @@ class Trial:
 def run_trial(
     model: Any, training: LabelledRows, test: LabelledRows, *, classes: int, cache: ContentCache | None = None
 ) -> CacheLookup[Trial]:
-    """Fit a model and test it, or look up how it did before.
+    """Fit a model and test it, on one thread, or look up how it did before.
 
     Parameters
     ----------
@@ -98,10 +99,12 @@ def run_trial(
     """
 
     def compute() -> Trial:
-        started = time.perf_counter()
-        model.fit(training.X, training.codes, sample_weight=training.weights)
-        seconds = time.perf_counter() - started
-        return Trial(score_predictions(test.codes, model.predict(test.X), classes), seconds)
+        with one_thread():
+            started = time.perf_counter()
+            model.fit(training.X, training.codes, sample_weight=training.weights)
+            seconds = time.perf_counter() - started
+            predicted = model.predict(test.X)
+        return Trial(score_predictions(test.codes, predicted, classes), seconds)
 
     if cache is None:
         return CacheLookup(compute(), hit=False)

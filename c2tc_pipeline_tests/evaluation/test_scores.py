@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from threadpoolctl import threadpool_info
 
 from c2tc_pipeline import CondensedTable, condense
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.scores import evaluate_condensed, mean_scores
+from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial, trial_key
 from c2tc_pipeline.storage import ContentCache, hash_array
@@ -46,8 +49,9 @@ class Nearest(ClassifierMixin, BaseEstimator):
 
 @pytest.fixture
 def nearest(monkeypatch: pytest.MonkeyPatch) -> type[Nearest]:
-    """The model under the name "nearest"."""
-    monkeypatch.setitem(MODELS, "nearest", lambda recipe, seed, device: Nearest(random_state=seed))
+    """The model under two names, so that there are two to compare."""
+    for name in ("nearest", "twin"):
+        monkeypatch.setitem(MODELS, name, lambda recipe, seed, device: Nearest(random_state=seed))
     Nearest.fits, Nearest.predictions = [], []
     return Nearest
 
@@ -66,13 +70,13 @@ def test_the_rows_of_the_result(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
     told: list[tuple[str, int, int]] = []
     scores = evaluate_condensed(
-        small, train, test, models=["nearest", "boosting"], seeds=(3, 4), listener=lambda *news: told.append(news)
+        small, train, test, models=["nearest", "twin"], seeds=(3, 4), listener=lambda *news: told.append(news)
     )
     assert scores.columns.tolist() == COLUMNS
     keys = [
         (kind, model, seed)
         for kind in ("condensed", "random", "whole")
-        for model in ("nearest", "boosting")
+        for model in ("nearest", "twin")
         for seed in (3, 4)
     ]
     assert [tuple(key) for key in scores[["training_set", "model", "seed"]].to_numpy().tolist()] == keys
@@ -93,7 +97,8 @@ def test_scores_are_those_of_the_model_by_hand(parts: Parts) -> None:
         ("condensed", small.X.to_numpy(), small.y),
         ("whole", small.encoder.encode_rows(train), train["outcome"]),
     ]:
-        predicted = make_model("boosting").fit(X, y.to_numpy().astype(str)).predict(encoded)
+        with one_thread():
+            predicted = make_model("boosting").fit(X, y.to_numpy().astype(str)).predict(encoded)
         assert scores.loc[name, "accuracy"] == pytest.approx((predicted == test["outcome"].to_numpy()).mean())
     assert (scores["class_f1"].map(len) == 3).all()
     np.testing.assert_allclose(scores["class_f1"].map(np.mean), scores["macro_f1"])
@@ -127,6 +132,23 @@ def test_training_sets_go_through_the_same_encoder(parts: Parts, nearest: type[N
     assert whole[0] == hash_array(small.encoder.encode_rows(train))
     assert one != other, "each seed draws another sample"
     np.testing.assert_array_equal(nearest.predictions[0], small.encoder.encode_rows(test))
+
+
+def test_a_trial_takes_one_thread_and_gives_the_others_back() -> None:
+    counts = []
+
+    class Counting(Nearest):
+        def predict(self, X: np.ndarray) -> np.ndarray:
+            counts.append({torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info())})
+            return super().predict(X)
+
+    rows = LabelledRows(np.eye(3, dtype=np.float32), np.arange(3))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    run_trial(Counting(), rows, rows, classes=3)
+    after = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert (counts, after) == ([{1}], 2)
 
 
 def test_weights_of_condensed_rows_on_request(parts: Parts, nearest: type[Nearest]) -> None:
@@ -242,9 +264,9 @@ def test_rows_that_can_not_be_used(parts: Parts) -> None:
 
 def test_means_are_over_seeds_and_models_stay_together(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
-    scores = evaluate_condensed(small, train, test, models=["nearest", "boosting"], seeds=(0, 1, 2))
+    scores = evaluate_condensed(small, train, test, models=["nearest", "twin"], seeds=(0, 1, 2))
     means = mean_scores(scores)
-    assert means["model"].tolist() == ["nearest"] * 3 + ["boosting"] * 3
+    assert means["model"].tolist() == ["nearest"] * 3 + ["twin"] * 3
     assert means["training_set"].tolist() == ["condensed", "random", "whole"] * 2
     of_random = scores.query("model == 'nearest' and training_set == 'random'")
     row = means.iloc[1]
