@@ -150,6 +150,7 @@ def condense(
 
     from rich.console import Console
 
+    from c2tc_pipeline.condensation.table import read_summary
     from c2tc_pipeline.job import condense_to_directory
     from c2tc_pipeline.storage import default_cache_directory
     from c2tc_pipeline.terminal import StageBars, print_summary
@@ -168,7 +169,7 @@ def condense(
         )
     if as_json:
         # Without characters that a terminal or a pipe may not be able to take.
-        click.echo(json.dumps(json.loads((out / "summary.json").read_text(encoding="utf-8")), indent=2))
+        click.echo(json.dumps(read_summary(out), indent=2))
     elif not quiet:
         print_summary(table, Console())
         click.echo(f"Written: {out}/condensed.parquet, condensed_original.parquet, report.html and more")

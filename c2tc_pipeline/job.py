@@ -5,21 +5,19 @@ Reading, splitting, condensing, reporting and publishing meet here and nowhere e
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
-from c2tc_pipeline.condensation import CondensedTable, SingletonWarning, condense
+from c2tc_pipeline.condensation import CondensedTable, Condenser
+from c2tc_pipeline.condensation.api import condense_prepared
 from c2tc_pipeline.condensation.stages import Listener, StageClock
-from c2tc_pipeline.condensation.table import ARTEFACT_KIND, write_parquet
+from c2tc_pipeline.condensation.table import ARTEFACT_KIND
+from c2tc_pipeline.encoding import HybridEncoder
 from c2tc_pipeline.evaluation.scores import evaluate_condensed, mean_scores
-from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.reports import render_report
 from c2tc_pipeline.storage import ContentCache, publish_directory
 from c2tc_pipeline.storage.artefact import check_target
-from c2tc_pipeline.tables import TableSpec, duplicate_groups, prepare_table, read_table, split_rows
+from c2tc_pipeline.storage.parquet import write_parquet
+from c2tc_pipeline.tables import TableSpec, prepare_table, read_table, validate_table
 
 
 def condense_to_directory(
@@ -62,54 +60,47 @@ def condense_to_directory(
     clock = StageClock(listener)
     with clock.stage("read"):
         frame = read_table(spec.source)
-    sides: pd.DataFrame | None = None
-    notices: list[Notice] = []
-    if split:
-        with clock.stage("split"):
-            sides, notices = split_table(frame, spec)
-    settings = spec.settings.model_dump()
-    with warnings.catch_warnings():
-        # The count of singletons is among the notices.
-        warnings.simplefilter("ignore", SingletonWarning)
-        table = condense(
-            frame if sides is None else frame.loc[(sides["side"] == "train").to_numpy()],
-            spec.label,
-            ratio,
-            rows=rows,
-            roles=spec.roles,
-            validation=None if sides is None else frame.loc[(sides["side"] == "validation").to_numpy()],
-            cache_dir=cache_dir,
-            random_state=settings.pop("seed"),
-            name=name,
-            listener=listener,
-            **settings,
-        )
-    if sides is not None:
-        positions = sides.loc[sides["side"] == "train", "source_row"].to_numpy()
-        table.membership["source_row"] = positions[table.membership["source_row"]]
+    encoder, condenser = make_encoder(spec, cache_dir=cache_dir), make_condenser(spec, ratio, cache_dir=cache_dir)
+    condenser.set_params(rows=rows)
+    scores = None
+    with clock.stage("prepare"):
+        if split:
+            validated = validate_table(frame, spec)
+            prepared, notices = validated.prepared(), validated.notices
+        else:
+            prepared, notices = prepare_table(frame, label=spec.label, roles=spec.roles), []
+    table = condense_prepared(
+        frame,
+        prepared,
+        encoder,
+        condenser,
+        validation=validated.part("validation") if split else None,
+        name=name,
+        clock=clock,
+        given_roles=spec.roles,
+    )
     table.notices = [*notices, *table.notices]
     table.summary["source"] = spec.source
-    scores = None
-    if sides is not None and trials:
+    if split and trials:
         with clock.stage("evaluate"):
             scores = evaluate_condensed(
                 table,
-                frame.loc[(sides["side"] == "train").to_numpy()],
-                frame.loc[(sides["side"] == "test").to_numpy()],
+                validated.part("train"),
+                validated.part("test"),
                 seeds=range(trials),
                 device=spec.settings.device,
                 cache=None if cache_dir is None else ContentCache(cache_dir),
                 listener=listener,
             )
         table.summary["scores"] = mean_scores(scores).to_dict(orient="records")
-    evaluating = {"evaluate": clock.seconds.pop("evaluate")} if scores is not None else {}
-    table.summary["seconds"] = {**clock.seconds, **table.summary["seconds"], **evaluating}
+    # In the order in which the stages came, however long each took.
+    table.summary["seconds"] = dict(clock.seconds)
 
     def write(directory: Path) -> None:
         table.write_files(directory)
         (directory / "report.html").write_text(render_report(table), encoding="utf-8")
-        if sides is not None:
-            write_parquet(sides, directory / "split.parquet")
+        if split:
+            write_parquet(validated.split_frame(), directory / "split.parquet")
         if scores is not None:
             write_parquet(scores, directory / "scores.parquet")
 
@@ -120,23 +111,41 @@ def condense_to_directory(
     return table
 
 
-def split_table(frame: pd.DataFrame, spec: TableSpec) -> tuple[pd.DataFrame, list[Notice]]:
-    """Return the side of every row ("train", "validation", "test" or "no label"), and notices about rows left out.
+def make_encoder(spec: TableSpec, *, device: str | None = None, cache_dir: Path | None = None) -> HybridEncoder:
+    """Return the encoder that a table's description asks for, unfitted.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"x": range(40), "y": ["a", "b"] * 20})
-    >>> sides, _ = split_table(table, TableSpec(name="t", source="t.csv", label="y", roles={"x": "numeric"}))
-    >>> sorted(sides["side"].value_counts().items())
-    [('test', 4), ('train', 32), ('validation', 4)]
+    >>> make_encoder(TableSpec(name="t", source="t.csv", label="y")).strings
+    'auto'
     """
-    prepared = prepare_table(frame, label=spec.label, roles=spec.roles)
-    chosen = spec.split
-    groups = duplicate_groups(prepared.X) if chosen.group_duplicates else None
-    parts = split_rows(prepared.y, validation=chosen.validation, test=chosen.test, seed=chosen.seed, groups=groups)
-    side = np.full(len(frame), "no label", dtype=object)
-    for part in ("train", "validation", "test"):
-        side[prepared.row_ids[getattr(parts, part)]] = part
-    sides = pd.DataFrame({"source_row": np.arange(len(frame)), "side": pd.Series(side, dtype="str")})
-    # Whatever else was noticed is noticed again in the training part.
-    return sides, [notice for notice in prepared.notices if notice.kind == "missing_labels"]
+    chosen = spec.settings
+    return HybridEncoder(
+        chosen.strings,
+        chosen.numeric,
+        device=device or chosen.device,
+        cache_dir=cache_dir,
+        random_state=chosen.seed,
+    )
+
+
+def make_condenser(
+    spec: TableSpec, ratio: float, *, device: str | None = None, cache_dir: Path | None = None
+) -> Condenser:
+    """Return the condenser that a table's description asks for, for one of its ratios.
+
+    Examples
+    --------
+    >>> make_condenser(TableSpec(name="t", source="t.csv", label="y"), 0.01).gamma
+    0.25
+    """
+    chosen = spec.settings
+    return Condenser(
+        ratio,
+        allocation=chosen.allocation,
+        gamma=chosen.gamma,
+        representative=chosen.representative,
+        device=device or chosen.device,
+        cache_dir=cache_dir,
+        random_state=chosen.seed,
+    )

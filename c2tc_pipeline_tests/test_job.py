@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.job import condense_to_directory, split_table
-from c2tc_pipeline.tables import SplitSettings, TableSpec
+from c2tc_pipeline.job import condense_to_directory
+from c2tc_pipeline.tables import SplitSettings, TableSpec, validate_table
 from c2tc_pipeline_tests.made_tables import mixed_table
 
 
@@ -31,13 +31,13 @@ def test_rows_without_a_label_are_counted_with_and_without_a_split(
 
 def test_every_stage_is_timed(spec: TableSpec, tmp_path: Path) -> None:
     table = condense_to_directory(spec, tmp_path / "out", name="people", ratio=0.1, split=True)
-    assert list(table.summary["seconds"])[:3] == ["read", "split", "prepare"]
+    assert list(table.summary["seconds"])[:3] == ["read", "prepare", "encode"]
 
 
 def test_equal_rows_stay_on_one_side_when_asked_to(spec: TableSpec) -> None:
     frame = pd.concat([pd.read_parquet(spec.source)] * 3, ignore_index=True)
     grouped = spec.model_copy(update={"split": SplitSettings(group_duplicates=True)})
     for described, together in ((grouped, True), (spec, False)):
-        sides, _ = split_table(frame, described)
+        sides = validate_table(frame, described).split_frame()
         per_row = sides["side"].groupby(sides["source_row"] % 200).nunique()
         assert bool(per_row.max() == 1) is together

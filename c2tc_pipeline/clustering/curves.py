@@ -175,7 +175,7 @@ def measure_curves(
         return CacheLookup(compute(), hit=False)
     engines = sorted({type(rows.engine).__name__ for rows in classes})
     key = hash_json([settings.key(), engines, seed, list(map(int, largest)), [hash_array(rows.X) for rows in classes]])
-    return cache.fetch("loss-curves", key, compute=compute, write=_write_curves, read=_read_curves)
+    return cache.fetch("loss-curves", key, compute=compute, write=write_curves, read=read_curves)
 
 
 def _grid(largest: int, points: int) -> np.ndarray:
@@ -188,14 +188,16 @@ def _loss_around(X: np.ndarray, centers: np.ndarray, rows: ClassRows) -> float:
     return float(own_gaps(X, labels, centers).mean())
 
 
-def _write_curves(curves: list[MeasuredCurve], directory: Path) -> None:
+def write_curves(curves: list[MeasuredCurve], directory: Path) -> None:
+    """Write measured curves with their centres into an existing directory."""
     text = json.dumps([measured.curve.to_dict() for measured in curves])
     (directory / "curves.json").write_text(text, encoding="utf-8")
     arrays = {f"{i}_{j}": c for i, measured in enumerate(curves) for j, c in enumerate(measured.centers)}
     np.savez(directory / "centers.npz", allow_pickle=False, **arrays)
 
 
-def _read_curves(directory: Path) -> list[MeasuredCurve]:
+def read_curves(directory: Path) -> list[MeasuredCurve]:
+    """Read what :func:`write_curves` wrote."""
     curves = [ClassCurve.from_dict(v) for v in json.loads((directory / "curves.json").read_text(encoding="utf-8"))]
     with np.load(directory / "centers.npz", allow_pickle=False) as arrays:
         return [MeasuredCurve(c, [arrays[f"{i}_{j}"] for j in range(len(c.grid))]) for i, c in enumerate(curves)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,13 @@ from sklearn.base import clone
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.condensation.original import original_rows
 from c2tc_pipeline.condensation.partition import ClassOrder
-from c2tc_pipeline.condensation.projection import project
-from c2tc_pipeline.condensation.representatives import SingletonWarning, singleton_message
 from c2tc_pipeline.condensation.stages import Listener, StageClock
-from c2tc_pipeline.condensation.summary import roles_table, summarise
+from c2tc_pipeline.condensation.steps import condensed_table, encode_table, fit_encoder, warn_about_singletons
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.notices import Notice
-from c2tc_pipeline.tables.kinds import plain, to_text
-from c2tc_pipeline.tables.preparation import prepare_table
+from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import Role
 
 
@@ -104,20 +98,11 @@ def condense(
     """
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"condense needs a pandas DataFrame, not a {type(frame).__name__}; convert the table first.")
-    label = str(label)
     clock = StageClock(listener)
     with clock.stage("prepare"):
         own_roles = {} if encoder is None else dict(encoder.roles or {})
         given_roles = {**own_roles, **(roles or {})}
-        prepared = prepare_table(frame, label=label, roles=given_roles)
-        by_class = ClassOrder.of(prepared.y.to_numpy())
-        classes = by_class.classes
-    if encoder is None:
-        encoder = HybridEncoder(strings, numeric, device=device, cache_dir=cache_dir, random_state=random_state)
-    else:
-        encoder = clone(encoder)
-        if cache_dir is not None and encoder.get_params().get("cache_dir", cache_dir) is None:
-            encoder.set_params(cache_dir=cache_dir)
+        prepared = prepare_table(frame, label=str(label), roles=given_roles)
     condenser = Condenser(
         ratio,
         rows=rows,
@@ -129,79 +114,47 @@ def condense(
         cache_dir=cache_dir,
         random_state=random_state,
     )
-    condenser.check(len(prepared.X), len(classes))
-    with clock.stage("encode") as tick:
-        encoder.set_params(roles={column: prepared.roles[column].role for column in prepared.X.columns})
-        encoder.fit(prepared.X, prepared.y, progress=tick)
-        # What is known about the columns, with the true reasons; the encoder was only told the roles.
-        encoder.roles_ = {column: prepared.roles[column] for column in prepared.X.columns}
-        encoder.set_output(transform="pandas")
-        if label in encoder.get_feature_names_out():
-            raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
-        encoded = encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order))
-        held = None if validation is None else _encoded_validation(validation, label, encoder, classes)
-    centers = condenser.condense_sorted(encoded, by_class, validation=held, clock=clock)
-    with clock.stage("decode"):
-        if representative == "medoid":
-            centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
-        condensed_labels = np.repeat(classes, condenser.allocation_.counts)
-        y = pd.Series(condensed_labels, name=label).astype(prepared.y.dtype)
-        original = original_rows(frame, prepared, given_roles, condenser, y)
-        projection = project(
-            encoded,
-            by_class.codes[by_class.order],
-            centers,
-            np.repeat(np.arange(len(classes)), condenser.allocation_.counts),
-            condenser.weights_,
-            random_state,
-        )
-        projection["label"] = pd.Series(classes[projection["label"]]).astype(prepared.y.dtype)
-    notices = [*prepared.notices, *_notices(encoder, condenser)]
-    asked = rows or round(ratio * len(prepared.X))
-    if asked < len(classes):
-        message = f"The ratio asks for {asked:,} rows, but {len(classes):,} classes need one each: there are that many."
-        notices.append(Notice("rows_raised", message))
-    if condenser.singletons_:
-        warnings.warn(singleton_message(condenser.singletons_, len(centers)), SingletonWarning, stacklevel=2)
-    return CondensedTable(
-        X=pd.DataFrame(centers, columns=encoder.get_feature_names_out()),
-        y=y,
-        weight=pd.Series(condenser.weights_, name="weight"),
-        original=original,
-        membership=pd.DataFrame({"source_row": prepared.row_ids, "condensed_row": condenser.membership_}),
-        encoder=encoder,
-        allocation=condenser.allocation_,
-        classes=classes.tolist(),
-        class_rows=np.diff(by_class.edges).tolist(),
-        curves=condenser.curves_,
-        roles=roles_table(prepared, encoder),
-        projection=projection,
-        notices=notices,
-        summary=summarise(name, prepared, encoder, condenser, seconds=clock.seconds),
+    if encoder is None:
+        encoder = HybridEncoder(strings, numeric, device=device, cache_dir=cache_dir, random_state=random_state)
+    else:
+        encoder = clone(encoder)
+        if cache_dir is not None and encoder.get_params().get("cache_dir", cache_dir) is None:
+            encoder.set_params(cache_dir=cache_dir)
+    table = condense_prepared(
+        frame, prepared, encoder, condenser, validation=validation, name=name, clock=clock, given_roles=given_roles
     )
+    warn_about_singletons(table)
+    return table
 
 
-def _encoded_validation(
-    validation: pd.DataFrame, label: str, encoder: TableEncoder, classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return validation rows of known classes, encoded, and the numbers of their classes."""
-    rows = validation.set_axis([str(column) for column in validation.columns], axis=1)
-    if label not in rows.columns:
-        raise InputError(f"The validation rows lack the label column {label!r}; add it.")
-    # Labels of mixed types are text in the table, so they are here.
-    labels = to_text(rows[label]) if isinstance(classes[0], str) else rows[label]
-    known = labels.isin(classes).to_numpy()
-    if not known.any():
-        raise InputError(f"No validation row has a known class in the label column {label!r}; give some that do.")
-    return encoder.encode_rows(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
-
-
-def _notices(encoder: TableEncoder, condenser: Condenser) -> list[Notice]:
-    notices = list(getattr(encoder, "notices_", []))
-    if condenser.partitions_.curves_damaged:
-        notices.append(
-            Notice("damaged_cache", "The cached loss curves were damaged; they were measured again and replaced.")
-        )
-    if condenser.singletons_:
-        notices.append(Notice("singletons", singleton_message(condenser.singletons_, len(condenser.weights_))))
-    return notices
+def condense_prepared(
+    frame: pd.DataFrame,
+    prepared: PreparedTable,
+    encoder: TableEncoder,
+    condenser: Condenser,
+    *,
+    validation: pd.DataFrame | None,
+    name: str,
+    clock: StageClock,
+    given_roles: Collection[str],
+) -> CondensedTable:
+    """Take all steps from prepared rows to a condensed table; the parameters are those of the steps."""
+    by_class = ClassOrder.of(prepared.y.to_numpy())
+    condenser.check(len(prepared.X), len(by_class.classes))
+    with clock.stage("encode") as tick:
+        fit_encoder(encoder, prepared, progress=tick)
+        encoded = encode_table(encoder, prepared, by_class, validation=validation)
+    plan = condenser.plan_sorted(encoded.X, encoded.edges, validation=encoded.validation, clock=clock)
+    centers = condenser.condense_sorted(encoded.X, by_class, plan, clock=clock)
+    return condensed_table(
+        frame,
+        prepared,
+        encoder,
+        encoded,
+        condenser,
+        centers,
+        by_class,
+        name=name,
+        clock=clock,
+        chosen_drops=given_roles,
+    )

@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from c2tc_pipeline.allocation import Allocator, budget_for_ratio
-from c2tc_pipeline.condensation.partition import ClassOrder, PartitionSettings, partition_classes
+from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
+from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, plan_allocation
 from c2tc_pipeline.condensation.representatives import (
     REPRESENTATIVES,
     SingletonWarning,
@@ -142,7 +143,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         held = None if validation is None else _known_classes(self, *validation, by_class.classes)
         if held is not None:
             held = held[0] - middle, held[1]
-        centers = self.condense_sorted(centred, by_class, validation=held, clock=StageClock(listener)) + middle
+        clock = StageClock(listener)
+        plan = self.plan_sorted(centred, by_class.edges, validation=held, clock=clock)
+        centers = self.condense_sorted(centred, by_class, plan, clock=clock) + middle
         if self.singletons_:
             warnings.warn(singleton_message(self.singletons_, len(centers)), SingletonWarning, stacklevel=2)
         condensed_labels = np.repeat(by_class.classes, self.allocation_.counts)
@@ -150,21 +153,28 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             centers = rows[self.sample_indices_]
         return _like(X, centers), _like_labels(y, condensed_labels)
 
-    def condense_sorted(
+    def plan_sorted(
         self,
         X: np.ndarray,
-        by_class: ClassOrder,
+        edges: np.ndarray,
         *,
         validation: tuple[np.ndarray, np.ndarray] | None,
         clock: StageClock,
-    ) -> np.ndarray:
-        """Condense rows that are already in the order of their classes; set the fitted attributes, return the means."""
-        settings = self.check(len(X), len(by_class.classes))
+    ) -> AllocationPlan:
+        """Decide how many condensed rows each class gets, for rows that are in the order of their classes."""
+        settings = self.check(len(X), len(edges) - 1)
         cache = None if self.cache_dir is None else ContentCache(self.cache_dir)
-        done = partition_classes(X, by_class.edges, settings, validation=validation, cache=cache, clock=clock)
-        self.partitions_ = done
+        return plan_allocation(X, edges, settings, validation=validation, cache=cache, clock=clock)
+
+    def condense_sorted(
+        self, X: np.ndarray, by_class: ClassOrder, plan: AllocationPlan, *, clock: StageClock
+    ) -> np.ndarray:
+        """Carry out a plan for rows in the order of their classes; set the fitted attributes, return the means."""
+        settings = self.check(len(X), len(by_class.classes))
+        done = cluster_classes(X, by_class.edges, plan, settings, clock=clock)
+        self.plan_ = plan
         self.allocation_ = done.allocation
-        self.curves_ = done.curves
+        self.curves_ = None if plan.measured is None else [found.curve for found in plan.measured]
         self.classes_ = by_class.classes
         self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
         self.membership_ = condensed_of_rows(done.results, by_class.order)

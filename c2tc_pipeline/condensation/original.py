@@ -6,7 +6,7 @@ category is the one most of them have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def original_rows(
     frame: pd.DataFrame,
     prepared: PreparedTable,
-    given_roles: Mapping[str, Role | str],
+    chosen_drops: Collection[str],
     condenser: Condenser,
     y: pd.Series[Any],
 ) -> pd.DataFrame:
@@ -35,8 +35,8 @@ def original_rows(
         The source table.
     prepared : PreparedTable
         What was made of it.
-    given_roles : mapping of str to Role or str
-        The roles that the user set.
+    chosen_drops : collection of str
+        Columns whose role the user set; those of them that are dropped do not come back.
     condenser : Condenser
         A condenser that has condensed the prepared rows.
     y : Series
@@ -46,7 +46,7 @@ def original_rows(
     columns = []
     for name, column in prepared.roles.items():
         constant = column.distinct == 1 and column.missing == 0
-        if column.role is Role.DROP and (name in given_roles or not constant):
+        if column.role is Role.DROP and (name in chosen_drops or not constant):
             continue
         source = frame[by_name[name]].iloc[prepared.row_ids]
         if column_kind(source) is Kind.MIXED and column.role is Role.STRING:

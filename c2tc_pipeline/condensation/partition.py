@@ -1,71 +1,21 @@
-"""From encoded rows to a partition of every class: curves, allocation, clustering.
+"""From encoded rows and a plan to a partition of every class.
 
-This is the method itself, for rows that are already numbers and already sorted by class. Tables, encoders and files are
-the business of the files around it.
+Rows are already numbers and already sorted by class. Tables, encoders and files are the business of the files around
+this one.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from dataclasses import dataclass, field
-from numbers import Integral
+from dataclasses import dataclass
 
 import numpy as np
 
-from c2tc_pipeline.allocation import (
-    Allocation,
-    AllocationProblem,
-    Allocator,
-    CurveLosses,
-    ExactLosses,
-    make_allocator,
-    proportional_counts,
-)
+from c2tc_pipeline.allocation import Allocation, AllocationProblem
 from c2tc_pipeline.allocation.bound import bound_of_tables
-from c2tc_pipeline.clustering import ClassCurve, ClassRows, KMeansResult, MeasuredCurve, make_engine, measure_curves
-from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
+from c2tc_pipeline.clustering import KMeansResult
+from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
 from c2tc_pipeline.condensation.stages import StageClock
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ContentCache
-
-LOSSES = ("curves", "exact")
-
-
-@dataclass(frozen=True)
-class PartitionSettings:
-    """How a table is partitioned.
-
-    Parameters
-    ----------
-    budget : int
-        Condensed rows in all.
-    allocation : str or Allocator
-        Who splits the budget.
-    gamma : float or "auto"
-        Exponent of class sizes in the objective; ``"auto"`` is chosen on validation rows.
-    losses : {"curves", "exact"}
-        Whether allocators read measured curves or run k-means for every question, as the paper does.
-    device : str
-        Where k-means runs.
-    seed : int
-        Determines everything random.
-    """
-
-    budget: int
-    allocation: str | Allocator = "hfils"
-    gamma: float | str = 0.25
-    losses: str = "curves"
-    device: str = "auto"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_gamma(self.gamma)
-        make_allocator(self.allocation)
-        if self.losses not in LOSSES:
-            raise InputError(f"Losses {self.losses!r} are unknown; choose one of: {', '.join(LOSSES)}.")
-        if not isinstance(self.seed, Integral) or self.seed < 0:
-            raise InputError(f"random_state is {self.seed!r}, but must be a whole number that is not negative.")
 
 
 @dataclass(frozen=True)
@@ -79,23 +29,10 @@ class ClassPartitions:
         bound for curves that pass through what was measured.
     results : list of KMeansResult
         The partition of each class, the largest clusters first.
-    curves : list of ClassCurve or None
-        The loss curves; None when losses were exact.
-    curves_cached, curves_damaged : bool
-        Whether the curves came from the cache, and whether a damaged entry had to be replaced.
-    gamma_scores : list of GammaScore
-        What each gamma scored; empty when gamma was given.
-    gamma_trials : int
-        K-means runs that the choice of gamma took.
     """
 
     allocation: Allocation
     results: list[KMeansResult]
-    curves: list[ClassCurve] | None
-    curves_cached: bool = False
-    curves_damaged: bool = False
-    gamma_scores: list[GammaScore] = field(default_factory=list)
-    gamma_trials: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,16 +70,15 @@ class ClassOrder:
         return cls(classes, codes, order, np.searchsorted(codes[order], np.arange(len(classes) + 1)))
 
 
-def partition_classes(
+def cluster_classes(
     X: np.ndarray,
     edges: np.ndarray,
+    plan: AllocationPlan,
     settings: PartitionSettings,
     *,
-    validation: tuple[np.ndarray, np.ndarray] | None = None,
-    cache: ContentCache | None = None,
     clock: StageClock | None = None,
 ) -> ClassPartitions:
-    """Partition every class of a table.
+    """Partition every class into as many clusters as a plan gives it.
 
     Parameters
     ----------
@@ -150,62 +86,34 @@ def partition_classes(
         Encoded rows sorted by class, C-contiguous, float32 or float64.
     edges : ndarray of int of shape (classes + 1,)
         Where each class begins, and the end.
+    plan : AllocationPlan
+        Clusters of each class; k-means starts from the centres of its curves.
     settings : PartitionSettings
-        Budget, allocator, gamma, seed.
-    validation : tuple of (rows, class numbers), optional
-        Rows for choosing gamma; without them a tenth of ``X`` is kept aside for that choice.
-    cache : ContentCache, optional
-        Where loss curves are kept.
+        Those that the plan was made with.
     clock : StageClock, optional
-        Times the stages.
+        Times the stage.
 
     Examples
     --------
+    >>> from c2tc_pipeline.condensation.plan import plan_allocation
     >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
-    >>> done = partition_classes(X, np.array([0, 40, 60]), PartitionSettings(budget=6))
-    >>> int(done.allocation.counts.sum()), sum(len(result.centers) for result in done.results)
-    (6, 6)
+    >>> edges, settings = np.array([0, 40, 60]), PartitionSettings(budget=6)
+    >>> done = cluster_classes(X, edges, plan_allocation(X, edges, settings), settings)
+    >>> sum(len(result.centers) for result in done.results)
+    6
     """
     clock = clock or StageClock()
-    engine = make_engine(settings.device)
-    classes = [ClassRows(X[a:b], engine) for a, b in itertools.pairwise(edges)]
-    sizes = np.diff(edges)
-    measured: list[MeasuredCurve] | None = None
-    cached = damaged = False
-    losses: CurveLosses | ExactLosses = ExactLosses(classes, seed=settings.seed)
-    if settings.losses == "curves":
-        with clock.stage("curves") as tick:
-            largest = _largest_of_interest(sizes, settings.budget)
-            found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
-        measured, cached, damaged = found.value, found.hit, found.damaged
-        losses = CurveLosses([m.curve for m in measured])
-    allocator = make_allocator(settings.allocation)
-    scores: list[GammaScore] = []
-    trials = 0
-    with clock.stage("allocate"):
-        gamma = settings.gamma
-        if isinstance(gamma, str):
-            gamma, scores, trials = choose_gamma(
-                classes, settings.budget, losses, allocator, validation=validation, seed=settings.seed
-            )
-        problem = AllocationProblem(sizes, settings.budget, losses, gamma=gamma)
-        allocation = allocator.allocate(problem, random_state=settings.seed)
+    classes = class_rows(X, edges, settings)
     results = []
     with clock.stage("cluster") as tick:
-        for index, (rows, k) in enumerate(zip(classes, allocation.counts.tolist(), strict=True)):
-            start = None if measured is None else measured[index].start_for(k)
+        for index, (rows, k) in enumerate(zip(classes, plan.allocation.counts.tolist(), strict=True)):
+            start = None if plan.measured is None else plan.measured[index].start_for(k)
             seed = np.random.SeedSequence([settings.seed, index, k])
             results.append(_largest_first(rows.cluster(k, init=start, seed=seed)))
             tick(index + 1, len(classes))
-    curves = None if measured is None else [m.curve for m in measured]
-    allocation = _as_measured(allocation, problem, results)
-    return ClassPartitions(allocation, results, curves, cached, damaged, scores, trials)
-
-
-def _largest_of_interest(sizes: np.ndarray, budget: int) -> np.ndarray:
-    """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
-    upper = np.minimum(budget - (len(sizes) - 1), sizes)
-    return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))
+    losses = losses_of(classes, plan.measured, settings)
+    problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma=plan.allocation.gamma)
+    return ClassPartitions(_as_measured(plan.allocation, problem, results), results)
 
 
 def _largest_first(result: KMeansResult) -> KMeansResult:

@@ -24,7 +24,7 @@ def summarise(
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the summary of a finished condensation as plain JSON values."""
-    allocation, partitions = condenser.allocation_, condenser.partitions_
+    allocation, plan = condenser.allocation_, condenser.plan_
     rows_in, rows_out = len(prepared.X), len(condenser.weights_)
     return {
         "table": name,
@@ -37,12 +37,12 @@ def summarise(
         "bound": allocation.bound,
         "gap": allocation.gap,
         "gamma": allocation.gamma,
-        "gamma_scores": [asdict(score) for score in partitions.gamma_scores],
-        "kmeans_runs": allocation.evaluations + partitions.gamma_trials + len(condenser.classes_),
+        "gamma_scores": [asdict(score) for score in plan.gamma_scores],
+        "kmeans_runs": allocation.evaluations + plan.gamma_trials + len(condenser.classes_),
         "singletons": condenser.singletons_,
         "cache_hits": {
             "autoencoder": getattr(encoder, "cache_hit_", None),
-            "loss_curves": None if condenser.cache_dir is None else partitions.curves_cached,
+            "loss_curves": None if condenser.cache_dir is None else plan.curves_cached,
         },
         "seed": condenser.random_state,
         "settings": {

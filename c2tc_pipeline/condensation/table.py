@@ -15,8 +15,12 @@ from c2tc_pipeline.clustering import ClassCurve
 from c2tc_pipeline.encoding import TableEncoder, load_encoder, save_encoder
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage import publish_directory, verify_directory
+from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
 ARTEFACT_KIND = "condensed-table"
+# What differs between two runs over the same rows lives in a file of its own, so that all others are equal byte by byte.
+TIMINGS = ("seconds", "cache_hits")
+TIMINGS_NAME = "timings.json"
 
 
 @dataclass
@@ -109,8 +113,10 @@ class CondensedTable:
         write_parquet(self.membership, directory / "membership.parquet")
         write_parquet(self.projection, directory / "projection.parquet")
         save_encoder(self.encoder, directory / "encoder")
+        timings = {name: self.summary[name] for name in TIMINGS if name in self.summary}
+        (directory / TIMINGS_NAME).write_text(json.dumps(timings, indent=2) + "\n", encoding="utf-8")
         values = {
-            **self.summary,
+            **{name: value for name, value in self.summary.items() if name not in TIMINGS},
             "label": self.label_name,
             "weight_column": weight,
             "classes": [_plain(value) for value in self.classes],
@@ -128,26 +134,38 @@ class CondensedTable:
         """Read a table that :meth:`save` or ``c2tc condense`` wrote; every file is checked against the manifest."""
         directory = Path(directory)
         verify_directory(directory, kind=ARTEFACT_KIND)
-        values = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        return cls.read_files(directory)
+
+    @classmethod
+    def read_files(cls, directory: Path) -> CondensedTable:
+        """Read what :meth:`write_files` wrote into a directory that was verified."""
+        values = read_summary(directory)
         label, weight = values.pop("label"), values.pop("weight_column")
-        encoded = pd.read_parquet(directory / "condensed.parquet")
+        encoded = read_parquet(directory / "condensed.parquet")
         curves = values.pop("curves")
         return cls(
             X=encoded.drop(columns=[label, weight]),
             y=encoded[label],
             weight=encoded[weight].rename("weight"),
-            original=pd.read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
-            membership=pd.read_parquet(directory / "membership.parquet"),
+            original=read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
+            membership=read_parquet(directory / "membership.parquet"),
             encoder=load_encoder(directory / "encoder").set_output(transform="pandas"),
             allocation=Allocation.from_dict(values.pop("allocation")),
             classes=values.pop("classes"),
             class_rows=values.pop("class_rows"),
             curves=None if curves is None else [ClassCurve.from_dict(curve) for curve in curves],
             roles=pd.DataFrame(values.pop("roles")),
-            projection=pd.read_parquet(directory / "projection.parquet"),
+            projection=read_parquet(directory / "projection.parquet"),
             notices=[Notice(**notice) for notice in values.pop("notices")],
             summary=values,
         )
+
+
+def read_summary(directory: Path) -> dict[str, Any]:
+    """Return everything that is said about a stored table, its timings included, as JSON values."""
+    names = ("summary.json", TIMINGS_NAME)
+    summary, timings = (json.loads((directory / name).read_text(encoding="utf-8")) for name in names)
+    return {**summary, **timings}
 
 
 def weight_column(taken: list[str]) -> str:
@@ -162,11 +180,6 @@ def weight_column(taken: list[str]) -> str:
     while name in taken:
         name = f"c2tc_{name}"
     return name
-
-
-def write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table with page checksums; the same table gives the same bytes."""
-    frame.to_parquet(path, engine="pyarrow", compression="zstd", index=False, write_page_checksum=True)
 
 
 def _plain(value: Any) -> Any:

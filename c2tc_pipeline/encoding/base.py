@@ -123,6 +123,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names[next(spelling for spelling in spellings if spelling not in names)] = None
         return np.array(list(names), dtype=object)
 
+    def sources(self) -> dict[str, list[str]]:
+        """Return the input columns behind each output column."""
+        behind = [columns for part in self.parts_ for columns in part.sources()]
+        return dict(zip(self.get_feature_names_out(), behind, strict=True))
+
     def encoding_of(self, column: str) -> str:
         """Return which part encodes a column, or ``"dropped"``."""
         return next((part.kind for part in self.parts_ if column in part.columns), "dropped")

@@ -48,6 +48,9 @@ class BinaryPart(Part):
     def names(self) -> list[str]:
         return list(self.columns)
 
+    def sources(self) -> list[list[str]]:
+        return [[name] for name in self.columns]
+
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, values, mean) in enumerate(zip(self.columns, self.values, self.means, strict=True)):

@@ -39,6 +39,9 @@ class LabelPart(Part):
     def names(self) -> list[str]:
         return list(self.columns)
 
+    def sources(self) -> list[list[str]]:
+        return [[name] for name in self.columns]
+
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, known) in enumerate(zip(self.columns, self.keys, strict=True)):

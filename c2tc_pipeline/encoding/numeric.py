@@ -80,6 +80,10 @@ class NumericPart(Part):
         marks = [f"{name}__missing" for name, marked in zip(self.columns, self.marked, strict=True) if marked]
         return [*self.columns, *marks]
 
+    def sources(self) -> list[list[str]]:
+        marked = [name for name, marked in zip(self.columns, self.marked, strict=True) if marked]
+        return [[name] for name in (*self.columns, *marked)]
+
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         scaled, marks = [], []
         parts = zip(self.columns, self.knots, self.heights, self.medians, self.marked, strict=True)

@@ -33,6 +33,10 @@ class Part(ABC):
     def names(self) -> list[str]:
         """Return the names of the output columns."""
 
+    def sources(self) -> list[list[str]]:
+        """Return the input columns behind each output column; all of them, where a part mixes its columns."""
+        return [self.columns] * len(self.names())
+
     @abstractmethod
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         """Return float32 of shape (rows, outputs), within [0, 1]."""

@@ -116,10 +116,11 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
 
 
 def _plain_parameters(encoder: TableEncoder) -> dict[str, Any]:
-    """Return the constructor's parameters as JSON values, without the place of the cache, which is not its own."""
+    """Return the constructor's parameters as JSON values, without those of the place where the encoder was fitted."""
     given = encoder.get_params(deep=False)
     parameters = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
-    parameters.pop("cache_dir", None)
+    for name in ("cache_dir", "device"):
+        parameters.pop(name, None)
     if parameters.get("roles"):
         parameters["roles"] = {name: str(role) for name, role in parameters["roles"].items()}
     return parameters

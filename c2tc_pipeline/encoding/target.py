@@ -101,6 +101,9 @@ class TargetPart(Part):
     def names(self) -> list[str]:
         return [f"{name}{suffix}" for name in self.columns for suffix in self.suffixes]
 
+    def sources(self) -> list[list[str]]:
+        return [[name] for name in self.columns for _ in self.suffixes]
+
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         outputs = [np.empty((len(frame), 0), dtype=np.float32)]
         for name, table, places in zip(self.columns, self.tables, self._places, strict=True):

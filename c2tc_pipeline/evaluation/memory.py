@@ -14,23 +14,42 @@ T = TypeVar("T")
 def peak_growth(call: Callable[[], T]) -> tuple[T, int]:
     """Run a call and return its result and by how many bytes the process's memory rose above where it began.
 
-    On Linux the peak counter is reset first; elsewhere the growth of the all-time peak is returned, a lower bound.
-
     Examples
     --------
     >>> result, grown = peak_growth(lambda: len(bytearray(50_000_000)))
     >>> result, grown > 20_000_000
     (50000000, True)
     """
-    clear = Path("/proc/self/clear_refs")
-    if clear.exists():
-        clear.write_text("5")
-        before = _status("VmRSS")
-        result = call()
-        return result, max(_status("VmHWM") - before, 0)
-    before = _peak()
+    watch = PeakWatch()
     result = call()
-    return result, _peak() - before
+    return result, watch.growth()
+
+
+class PeakWatch:
+    """Watches how far the process's memory rises from here on.
+
+    On Linux the peak counter is reset first; elsewhere the growth of the all-time peak is what there is, a lower bound.
+    Two watches at the same time see each other's memory.
+
+    Examples
+    --------
+    >>> watch = PeakWatch()
+    >>> block = bytearray(50_000_000)
+    >>> watch.growth() > 20_000_000
+    True
+    """
+
+    def __init__(self) -> None:
+        clear = Path("/proc/self/clear_refs")
+        self._resettable = clear.exists()
+        if self._resettable:
+            clear.write_text("5")
+        self._before = _status("VmRSS") if self._resettable else _peak()
+
+    def growth(self) -> int:
+        """Return the bytes by which the peak is above the start."""
+        now = _status("VmHWM") if self._resettable else _peak()
+        return max(now - self._before, 0)
 
 
 def _status(name: str) -> int:

@@ -14,7 +14,8 @@ import pandas as pd
 
 from c2tc_pipeline.allocation import budget_for_ratio
 from c2tc_pipeline.condensation import condense
-from c2tc_pipeline.condensation.partition import ClassOrder, PartitionSettings, partition_classes
+from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
+from c2tc_pipeline.condensation.plan import PartitionSettings, plan_allocation
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.encoding import HybridEncoder
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, default_batch_size, train_autoencoder
@@ -87,7 +88,9 @@ def allocation_speed(frame: pd.DataFrame, label: str, ratio: float, report: Repo
     results: dict[str, Any] = {}
     for name in ("optimal", "hfils"):
         clock = StageClock()
-        done = partition_classes(encoded, edges, PartitionSettings(budget, allocation=name), clock=clock)
+        settings = PartitionSettings(budget, allocation=name)
+        plan = plan_allocation(encoded, edges, settings, clock=clock)
+        done = cluster_classes(encoded, edges, plan, settings, clock=clock)
         results[name] = {
             "objective": done.allocation.objective,
             "bound": done.allocation.bound,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 
 def hash_json(value: Any) -> str:
@@ -38,6 +39,22 @@ def hash_array(array: np.ndarray) -> str:
     # Seen as plain bytes, because dates have no buffer of their own.
     digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def hash_frame(frame: pd.DataFrame) -> str:
+    """Return the hash of a table's names, types and values; the index plays no part.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"x": [1, 2], "y": ["a", None]})
+    >>> hash_frame(table) == hash_frame(table.set_axis([7, 8])), hash_frame(table) == hash_frame(table[::-1])
+    (True, False)
+    """
+    columns = [
+        [str(name), str(column.dtype), hash_array(pd.util.hash_pandas_object(column, index=False).to_numpy())]
+        for name, column in frame.items()
+    ]
+    return hash_json([len(frame), columns])
 
 
 def hash_file(path: Path) -> str:

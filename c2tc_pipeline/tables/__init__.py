@@ -6,6 +6,7 @@ Nothing here knows about encoding or clustering.
 from __future__ import annotations
 
 from c2tc_pipeline.tables.catalogue import Catalogue, TableReport, load_catalogue, validate_catalogue
+from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.readers import TableHeader, peek_table, read_table
 from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles
@@ -16,13 +17,16 @@ from c2tc_pipeline.tables.schema import (
     schema_from_json,
     schema_to_json,
 )
-from c2tc_pipeline.tables.spec import CondenseSettings, SplitSettings, TableSpec
+from c2tc_pipeline.tables.spec import CheckSettings, CondenseSettings, EvaluationSettings, SplitSettings, TableSpec
 from c2tc_pipeline.tables.split import Split, duplicate_groups, split_rows
+from c2tc_pipeline.tables.validated import ValidatedTable, validate_table
 
 __all__ = [
     "Catalogue",
+    "CheckSettings",
     "ColumnRole",
     "CondenseSettings",
+    "EvaluationSettings",
     "PreparedTable",
     "Role",
     "SchemaFailure",
@@ -31,6 +35,7 @@ __all__ = [
     "TableHeader",
     "TableReport",
     "TableSpec",
+    "ValidatedTable",
     "check_schema",
     "derive_schema",
     "duplicate_groups",
@@ -41,6 +46,9 @@ __all__ = [
     "read_table",
     "schema_from_json",
     "schema_to_json",
+    "source_digest",
+    "source_fingerprint",
     "split_rows",
     "validate_catalogue",
+    "validate_table",
 ]

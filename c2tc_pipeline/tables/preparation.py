@@ -67,7 +67,13 @@ class PreparedTable:
         return pd.concat([self.X, self.y], axis=1)
 
 
-def prepare_table(frame: pd.DataFrame, *, label: str, roles: Mapping[str, Role | str] | None = None) -> PreparedTable:
+def prepare_table(
+    frame: pd.DataFrame,
+    *,
+    label: str,
+    roles: Mapping[str, Role | str] | None = None,
+    decided: Mapping[str, ColumnRole] | None = None,
+) -> PreparedTable:
     """Check a table, decide its columns' roles and bring the columns into the form their role asks for.
 
     The table itself is not modified; numeric columns are shared with it and not copied, unless rows have to
@@ -81,6 +87,8 @@ def prepare_table(frame: pd.DataFrame, *, label: str, roles: Mapping[str, Role |
         The column to predict.
     roles : mapping of str to Role or str, optional
         Roles that override the inferred ones, column by column.
+    decided : mapping of str to ColumnRole, optional
+        The role of every column, decided for a larger table that these rows are part of; nothing is inferred then.
 
     Returns
     -------
@@ -113,7 +121,8 @@ def prepare_table(frame: pd.DataFrame, *, label: str, roles: Mapping[str, Role |
         dropped = len(labelled) - len(row_ids)
         notices.append(Notice("missing_labels", f"{dropped} rows without a label were left out", label))
     y = checked_labels(table[label], row_ids, notices).set_axis(pd.RangeIndex(len(table)))
-    decided = infer_roles(table, label=label, overrides=roles)
+    if decided is None:
+        decided = infer_roles(table, label=label, overrides=roles)
     notices += _drop_notices(decided, overridden=roles or {}, rows=len(table))
     features = {
         name: _as_role(table[name], role.role, row_ids, notices).set_axis(y.index)
@@ -122,7 +131,7 @@ def prepare_table(frame: pd.DataFrame, *, label: str, roles: Mapping[str, Role |
     }
     if not features:
         raise InputError(_nothing_left(decided))
-    return PreparedTable(pd.DataFrame(features, copy=False), y, decided, row_ids, notices)
+    return PreparedTable(pd.DataFrame(features, copy=False), y, dict(decided), row_ids, notices)
 
 
 def _with_text_names(frame: pd.DataFrame, notices: list[Notice]) -> pd.DataFrame:

@@ -88,6 +88,59 @@ class CondenseSettings(_Settings):
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
 
 
+class EvaluationSettings(_Settings):
+    """How a condensed table is tested.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Which models are trained.
+    seeds : int
+        How many times each of them is trained.
+    recipe : str
+        How networks are trained.
+
+    Examples
+    --------
+    >>> EvaluationSettings(seeds=1).models
+    ('mlp', 'boosting')
+    """
+
+    models: Annotated[tuple[Literal["mlp", "boosting"], ...], Field(min_length=1)] = ("mlp", "boosting")
+    seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 3
+    recipe: Literal["default", "paper"] = "default"
+
+
+class CheckSettings(_Settings):
+    """When a pipeline stops, and when it warns.
+
+    Parameters
+    ----------
+    baseline : int
+        Later deliveries of a table must fit the first one that was accepted under this number. Raise it to accept a
+        delivery with other columns or classes.
+    drift : float
+        Warn when the shares of the classes moved by more than this since the last delivery (total variation distance).
+    accuracy_margin : float
+        Warn when a model trained on condensed rows is that much less accurate than one trained on all of them.
+    gap : float
+        Warn when the objective is above its lower bound by more than this share of it.
+    singletons : float
+        Warn when more than this share of the condensed rows repeat a source row.
+
+    Examples
+    --------
+    >>> CheckSettings(drift=0.2).baseline
+    1
+    """
+
+    baseline: Annotated[StrictInt, Field(ge=1)] = 1
+    drift: Share = 0.1
+    accuracy_margin: Share = 0.1
+    gap: Share = 0.1
+    singletons: Share = 0.1
+
+
 class TableSpec(_Settings):
     """One table of the catalogue.
 
@@ -109,6 +162,10 @@ class TableSpec(_Settings):
         How rows are divided.
     settings : CondenseSettings
         How the table is condensed.
+    evaluation : EvaluationSettings
+        How the condensed table is tested.
+    checks : CheckSettings
+        When a pipeline stops, and when it warns.
 
     Examples
     --------
@@ -124,6 +181,8 @@ class TableSpec(_Settings):
     ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = DEFAULT_RATIOS
     split: SplitSettings = SplitSettings()
     settings: CondenseSettings = CondenseSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    checks: CheckSettings = CheckSettings()
 
     @field_validator("ratios")
     @classmethod

@@ -165,7 +165,7 @@ def test_validation_rows() -> None:
     X, y = rows_and_classes(400)
     condenser = Condenser(ratio=0.1, gamma="auto")
     condenser.fit_resample(X[:300], y[:300], validation=(X[300:], y[300:]))
-    assert condenser.allocation_.gamma in {score.gamma for score in condenser.partitions_.gamma_scores}
+    assert condenser.allocation_.gamma in {score.gamma for score in condenser.plan_.gamma_scores}
     with pytest.raises(InputError, match="No validation row has a class"):
         condenser.fit_resample(X[:300], y[:300], validation=(X[300:], y[300:] + 7))
     with pytest.raises(ValueError, match="2 features"):

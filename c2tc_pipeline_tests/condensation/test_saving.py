@@ -20,6 +20,7 @@ FILES = (
     "membership.parquet",
     "projection.parquet",
     "summary.json",
+    "timings.json",
     "encoder/encoder.json",
     "encoder/encoder.safetensors",
     "manifest.json",

@@ -1,0 +1,81 @@
+"""A table as numbers: the encoded training rows, sorted by class."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from c2tc_pipeline.storage.hashing import hash_array, hash_json
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """Encoded rows in the order of their classes.
+
+    Parameters
+    ----------
+    X : ndarray of float32 of shape (n, d)
+        The training rows.
+    edges : ndarray of int of shape (classes + 1,)
+        Where each class begins, and the end.
+    names : tuple of str
+        The encoded columns.
+    validation : tuple of (rows, class numbers), optional
+        Validation rows of known classes.
+
+    Examples
+    --------
+    >>> table = EncodedTable(np.zeros((3, 1), dtype=np.float32), np.array([0, 1, 3]), ("age",))
+    >>> table.n_classes
+    2
+    """
+
+    X: np.ndarray
+    edges: np.ndarray
+    names: tuple[str, ...]
+    validation: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.edges) - 1
+
+    def digest(self) -> str:
+        """Return the hash of everything in it."""
+        return hash_json([self._description(), [hash_array(array) for array in self._arrays().values()]])
+
+    def write_files(self, directory: Path) -> None:
+        """Write the table into an existing directory."""
+        for name, array in self._arrays().items():
+            np.save(directory / f"{name}.npy", array, allow_pickle=False)
+        text = json.dumps(self._description(), ensure_ascii=False)
+        (directory / "encoded.json").write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
+
+    @classmethod
+    def read_files(cls, directory: Path) -> EncodedTable:
+        """Read what :meth:`write_files` wrote."""
+        values = json.loads((directory / "encoded.json").read_text(encoding="utf-8", errors="surrogatepass"))
+
+        def array(name: str) -> np.ndarray:
+            return np.load(directory / f"{name}.npy", allow_pickle=False)
+
+        held = (array("validation"), array("validation_classes")) if values["validation"] else None
+        return cls(array("rows"), np.array(values["edges"], dtype=np.int64), tuple(values["names"]), held)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        held = (
+            {}
+            if self.validation is None
+            else dict(zip(("validation", "validation_classes"), self.validation, strict=True))
+        )
+        return {"rows": self.X, **held}
+
+    def _description(self) -> dict[str, object]:
+        return {
+            "names": list(self.names),
+            "edges": [int(edge) for edge in self.edges],
+            "validation": self.validation is not None,
+        }

@@ -1,0 +1,195 @@
+"""How many condensed rows each class gets, decided from loss curves: the plan that the clustering carries out."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import asdict, dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from c2tc_pipeline.allocation import (
+    Allocation,
+    AllocationProblem,
+    Allocator,
+    CurveLosses,
+    ExactLosses,
+    make_allocator,
+    proportional_counts,
+)
+from c2tc_pipeline.clustering import ClassRows, MeasuredCurve, make_engine, measure_curves
+from c2tc_pipeline.clustering.curves import read_curves, write_curves
+from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
+from c2tc_pipeline.condensation.stages import StageClock
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.storage import ContentCache
+
+LOSSES = ("curves", "exact")
+
+
+@dataclass(frozen=True)
+class PartitionSettings:
+    """How a table is partitioned.
+
+    Parameters
+    ----------
+    budget : int
+        Condensed rows in all.
+    allocation : str or Allocator
+        Who splits the budget.
+    gamma : float or "auto"
+        Exponent of class sizes in the objective; ``"auto"`` is chosen on validation rows.
+    losses : {"curves", "exact"}
+        Whether allocators read measured curves or run k-means for every question, as the paper does.
+    device : str
+        Where k-means runs.
+    seed : int
+        Determines everything random.
+    """
+
+    budget: int
+    allocation: str | Allocator = "hfils"
+    gamma: float | str = 0.25
+    losses: str = "curves"
+    device: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
+        make_allocator(self.allocation)
+        if self.losses not in LOSSES:
+            raise InputError(f"Losses {self.losses!r} are unknown; choose one of: {', '.join(LOSSES)}.")
+        if not isinstance(self.seed, Integral) or self.seed < 0:
+            raise InputError(f"random_state is {self.seed!r}, but must be a whole number that is not negative.")
+
+
+@dataclass(frozen=True)
+class AllocationPlan:
+    """A split of the budget over the classes, and what it was read from.
+
+    Parameters
+    ----------
+    allocation : Allocation
+        The split; its objective and bound are in the losses that the allocator saw.
+    measured : list of MeasuredCurve or None
+        The loss curves with their centres; None when losses were exact.
+    gamma_scores : list of GammaScore
+        What each gamma scored; empty when gamma was given.
+    gamma_trials : int
+        K-means runs that the choice of gamma took.
+    curves_cached, curves_damaged : bool
+        Whether the curves came from the cache, and whether a damaged entry had to be replaced; not stored.
+    """
+
+    allocation: Allocation
+    measured: list[MeasuredCurve] | None
+    gamma_scores: list[GammaScore] = field(default_factory=list)
+    gamma_trials: int = 0
+    curves_cached: bool = False
+    curves_damaged: bool = False
+
+    def write_files(self, directory: Path) -> None:
+        """Write the plan into an existing directory."""
+        values = {
+            "allocation": self.allocation.to_dict(),
+            "curves": self.measured is not None,
+            "gamma_scores": [asdict(score) for score in self.gamma_scores],
+            "gamma_trials": self.gamma_trials,
+        }
+        (directory / "plan.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        if self.measured is not None:
+            write_curves(self.measured, directory)
+
+    @classmethod
+    def read_files(cls, directory: Path) -> AllocationPlan:
+        """Read what :meth:`write_files` wrote."""
+        values: dict[str, Any] = json.loads((directory / "plan.json").read_text(encoding="utf-8"))
+        scores = [GammaScore(**{**score, "counts": tuple(score["counts"])}) for score in values["gamma_scores"]]
+        return cls(
+            allocation=Allocation.from_dict(values["allocation"]),
+            measured=read_curves(directory) if values["curves"] else None,
+            gamma_scores=scores,
+            gamma_trials=values["gamma_trials"],
+        )
+
+
+def plan_allocation(
+    X: np.ndarray,
+    edges: np.ndarray,
+    settings: PartitionSettings,
+    *,
+    validation: tuple[np.ndarray, np.ndarray] | None = None,
+    cache: ContentCache | None = None,
+    clock: StageClock | None = None,
+) -> AllocationPlan:
+    """Measure loss curves and split the budget over the classes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Encoded rows sorted by class, C-contiguous, float32 or float64.
+    edges : ndarray of int of shape (classes + 1,)
+        Where each class begins, and the end.
+    settings : PartitionSettings
+        Budget, allocator, gamma, seed.
+    validation : tuple of (rows, class numbers), optional
+        Rows for choosing gamma; without them a tenth of ``X`` is kept aside for that choice.
+    cache : ContentCache, optional
+        Where loss curves are kept.
+    clock : StageClock, optional
+        Times the stages.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
+    >>> plan = plan_allocation(X, np.array([0, 40, 60]), PartitionSettings(budget=6))
+    >>> int(plan.allocation.counts.sum()), len(plan.measured)
+    (6, 2)
+    """
+    clock = clock or StageClock()
+    classes = class_rows(X, edges, settings)
+    sizes = np.diff(edges)
+    measured: list[MeasuredCurve] | None = None
+    cached = damaged = False
+    if settings.losses == "curves":
+        with clock.stage("curves") as tick:
+            largest = _largest_of_interest(sizes, settings.budget)
+            found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
+        measured, cached, damaged = found.value, found.hit, found.damaged
+    losses = losses_of(classes, measured, settings)
+    allocator = make_allocator(settings.allocation)
+    scores: list[GammaScore] = []
+    trials = 0
+    with clock.stage("allocate"):
+        gamma = settings.gamma
+        if isinstance(gamma, str):
+            gamma, scores, trials = choose_gamma(
+                classes, settings.budget, losses, allocator, validation=validation, seed=settings.seed
+            )
+        problem = AllocationProblem(sizes, settings.budget, losses, gamma=gamma)
+        allocation = allocator.allocate(problem, random_state=settings.seed)
+    return AllocationPlan(allocation, measured, scores, trials, cached, damaged)
+
+
+def class_rows(X: np.ndarray, edges: np.ndarray, settings: PartitionSettings) -> list[ClassRows]:
+    """Return the rows of each class, ready for k-means where the settings say."""
+    engine = make_engine(settings.device)
+    return [ClassRows(X[start:end], engine) for start, end in itertools.pairwise(edges)]
+
+
+def losses_of(
+    classes: list[ClassRows], measured: list[MeasuredCurve] | None, settings: PartitionSettings
+) -> CurveLosses | ExactLosses:
+    """Return where an allocator reads losses: from curves, or from k-means runs when there are none."""
+    if measured is None:
+        return ExactLosses(classes, seed=settings.seed)
+    return CurveLosses([found.curve for found in measured])
+
+
+def _largest_of_interest(sizes: np.ndarray, budget: int) -> np.ndarray:
+    """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
+    upper = np.minimum(budget - (len(sizes) - 1), sizes)
+    return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))
