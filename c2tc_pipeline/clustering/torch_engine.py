@@ -1,27 +1,58 @@
-"""The torch engine: the same Lloyd step for CUDA, in blocks that bound the distance matrix."""
+"""The torch engine: the same Lloyd step for CUDA and MPS, in blocks that bound the distance matrix."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from c2tc_pipeline.clustering.engine import Engine
+from c2tc_pipeline.devices import Place, on_device
 
 # Cells of the distance matrix held at once: 64 Mi float32 cells are 256 MiB.
 _DISTANCE_CELLS = 64 * 2**20
 
+Result = TypeVar("Result")
 
-@dataclass(frozen=True)
+
 class _Rows:
-    X: torch.Tensor
-    weight: torch.Tensor
+    """Rows and their weights, on the device where the last step on them fitted."""
+
+    def __init__(self, X: np.ndarray, weight: np.ndarray | None, device: str) -> None:
+        self.X = X
+        self.weight = weight
+        self.place = Place(device)
+        self._loaded: tuple[str, torch.Tensor, torch.Tensor] | None = None
+
+    def compute(self, step: Callable[[torch.Tensor, torch.Tensor, Place], Result]) -> Result:
+        """Do a step where there is room for it; the next one begins there."""
+
+        def attempt(place: Place) -> Result:
+            self.place = place
+            return step(*self._at(place.device), place)
+
+        return on_device("k-means", self.place, attempt)
+
+    def _at(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._loaded is None or self._loaded[0] != device:
+            self._loaded = None
+            with warnings.catch_warnings():
+                # Rows taken from a data frame are often marked read-only, and here they are only read.
+                warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+                X = torch.from_numpy(np.ascontiguousarray(self.X))
+            if device == "mps":
+                # MPS has no doubles. The engine's loop computes what it returns from the rows themselves.
+                X = X.float()
+            weight = torch.ones(len(X)) if self.weight is None else torch.from_numpy(np.asarray(self.weight))
+            self._loaded = device, X.to(device), weight.to(X.dtype).to(device)
+        return self._loaded[1:]
 
 
 class TorchEngine(Engine):
-    """Lloyd on a torch device.
+    """Lloyd on a torch device; where its memory is too small, in smaller blocks, then on the CPU.
 
     Parameters
     ----------
@@ -36,49 +67,52 @@ class TorchEngine(Engine):
     """
 
     def __init__(self, device: str) -> None:
-        self.device = torch.device(device)
+        self.device = device
 
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> _Rows:
-        with warnings.catch_warnings():
-            # Rows taken from a data frame are often marked read-only, and here they are only read.
-            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-            rows = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
-        if weight is None:
-            return _Rows(rows, torch.ones(len(X), dtype=rows.dtype, device=self.device))
-        return _Rows(rows, torch.from_numpy(np.asarray(weight)).to(self.device, rows.dtype))
+        return _Rows(X, weight, self.device)
 
     def update(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        device_centers = self._to_device(rows, centers)
-        sums = torch.zeros_like(device_centers)
-        counts = torch.zeros(len(centers), dtype=rows.X.dtype, device=self.device)
-        farthest_gap = torch.empty(len(rows.X), dtype=rows.X.dtype, device=self.device)
-        for block in self._blocks(len(rows.X), len(centers)):
-            gap, label = self._nearest(rows.X[block], device_centers)
-            farthest_gap[block] = gap
-            sums.index_add_(0, label, rows.X[block] * rows.weight[block, None])
-            counts.index_add_(0, label, rows.weight[block])
-        updated = torch.where(counts[:, None] > 0, sums / counts.clamp(min=1e-30)[:, None], device_centers)
-        empty = torch.nonzero(counts == 0).ravel()
-        if len(empty):
-            # A centre that lost all its rows moves to the worst-served ones and finds its rows in the next step.
-            updated[empty] = rows.X[torch.topk(farthest_gap, len(empty)).indices]
-        return updated.cpu().numpy(), counts.cpu().numpy().astype(np.float64)
+        def step(X: torch.Tensor, weight: torch.Tensor, place: Place) -> tuple[np.ndarray, np.ndarray]:
+            device_centers = _beside(X, centers)
+            sums = torch.zeros_like(device_centers)
+            counts = X.new_zeros(len(centers))
+            farthest_gap = X.new_empty(len(X))
+            for block in _blocks(X, centers, place):
+                gap, label = _nearest(X[block], device_centers)
+                farthest_gap[block] = gap
+                sums.index_add_(0, label, X[block] * weight[block, None])
+                counts.index_add_(0, label, weight[block])
+            updated = torch.where(counts[:, None] > 0, sums / counts.clamp(min=1e-30)[:, None], device_centers)
+            empty = torch.nonzero(counts == 0).ravel()
+            if len(empty):
+                # A centre that lost all its rows moves to the worst-served ones and finds its rows in the next step.
+                updated[empty] = X[torch.topk(farthest_gap, len(empty)).indices]
+            return updated.cpu().numpy(), counts.cpu().numpy().astype(np.float64)
+
+        return rows.compute(step)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
-        device_centers = self._to_device(rows, centers)
-        blocks = self._blocks(len(rows.X), len(centers))
-        labels = [self._nearest(rows.X[block], device_centers)[1] for block in blocks]
-        return torch.cat(labels).to(torch.int32).cpu().numpy()
+        def step(X: torch.Tensor, weight: torch.Tensor, place: Place) -> np.ndarray:
+            device_centers = _beside(X, centers)
+            labels = [_nearest(X[block], device_centers)[1] for block in _blocks(X, centers, place)]
+            return torch.cat(labels).to(torch.int32).cpu().numpy()
 
-    def _to_device(self, rows: _Rows, centers: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(centers)).to(self.device, rows.X.dtype)
+        return rows.compute(step)
 
-    def _nearest(self, X: torch.Tensor, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return each row's squared distance to its nearest centre, and that centre."""
-        scores = torch.addmm((centers**2).sum(1)[None, :], X, centers.T, alpha=-2.0)
-        best, label = scores.min(dim=1)
-        return best + (X**2).sum(1), label
 
-    def _blocks(self, n: int, k: int) -> list[slice]:
-        size = max(1, _DISTANCE_CELLS // k)
-        return [slice(start, start + size) for start in range(0, n, size)]
+def _beside(X: torch.Tensor, centers: np.ndarray) -> torch.Tensor:
+    """Return centres in the precision of the rows and on their device."""
+    return torch.from_numpy(np.ascontiguousarray(centers)).to(X.dtype).to(X.device)
+
+
+def _nearest(X: torch.Tensor, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return each row's squared distance to its nearest centre, and that centre."""
+    scores = torch.addmm((centers**2).sum(1)[None, :], X, centers.T, alpha=-2.0)
+    best, label = scores.min(dim=1)
+    return best + (X**2).sum(1), label
+
+
+def _blocks(X: torch.Tensor, centers: np.ndarray, place: Place) -> list[slice]:
+    size = place.part_of(min(len(X), max(1, _DISTANCE_CELLS // len(centers))))
+    return [slice(start, start + size) for start in range(0, len(X), size)]

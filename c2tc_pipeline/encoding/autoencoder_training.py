@@ -9,8 +9,10 @@ from dataclasses import astuple, dataclass
 import numpy as np
 import torch
 
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.devices import Place, on_device
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, RowBatch
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
+from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 # Steps an epoch takes at least, and the largest batch it takes them with.
 _LEAST_STEPS = 16
@@ -112,7 +114,7 @@ def train_autoencoder(
     settings : AutoencoderSettings
         Widths, epochs, steps, seed.
     device : str
-        A torch device.
+        A torch device. If its memory does not hold a batch, the gradient of a step is added up over parts of the batch.
     progress : callable, optional
         Called with (epochs done, epochs in all).
 
@@ -123,70 +125,100 @@ def train_autoencoder(
     >>> trained.w_in.shape, len(trained.losses)
     ((3, 64), 10)
     """
+    distinct, counts = np.unique(places, axis=0, return_counts=True)
+    weight = (counts / counts.mean()).astype(np.float32)
+
+    def attempt(place: Place) -> TrainedAutoencoder:
+        return _train_at(place, tables, torch.from_numpy(distinct), torch.from_numpy(weight), settings, progress)
+
+    return on_device("autoencoder training", device, attempt)
+
+
+def _train_at(
+    place: Place,
+    tables: Sequence[np.ndarray],
+    rows: torch.Tensor,
+    weight: torch.Tensor,
+    settings: AutoencoderSettings,
+    progress: Callable[[int, int], None] | None,
+) -> TrainedAutoencoder:
+    """Train from the start on distinct rows, with batches cut as a place wants them."""
     generator = torch.Generator().manual_seed(settings.seed)
     model = FactorisedAutoencoder(
         [torch.from_numpy(table) for table in tables],
         latent=settings.latent,
         hidden=settings.hidden,
         generator=generator,
-    ).to(device)
-    distinct, counts = np.unique(places, axis=0, return_counts=True)
-    rows = torch.from_numpy(distinct).to(device)
-    weight = torch.from_numpy((counts / counts.mean()).astype(np.float32)).to(device)
+    ).to(place.device)
+    rows, weight = rows.to(place.device), weight.to(place.device)
     start_at_components(model, model.batch(rows), weight, generator)
     size = settings.batch_size or default_batch_size(len(rows))
+    shuffled = torch.randperm(len(rows), generator=generator).to(place.device)
     batches = [
-        (batch, model.powers(batch), weight[picked])
-        for picked in torch.randperm(len(rows), generator=generator).to(device).split(size)
-        for batch in [model.batch(rows[picked])]
+        [_Part.of(model, rows[part], weight[part], len(picked)) for part in picked.split(place.part_of(len(picked)))]
+        for picked in shuffled.split(size)
     ]
     # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
     passes = max(1, _LEAST_STEPS // len(batches))
-    optimiser = _Adam(model, settings.learning_rate, steps=settings.epochs * passes * len(batches))
+    steps = settings.epochs * passes * len(batches)
+    flat = FlatWeights(model)
+    optimiser = AdamW(flat)
     losses = []
     for epoch in range(settings.epochs):
-        total = torch.zeros((), device=device)
+        total = torch.zeros((), device=place.device)
         orders = [torch.randperm(len(batches), generator=generator).tolist() for _ in range(passes)]
-        for batch, powers, batch_weight in (batches[index] for order in orders for index in order):
-            loss = (model.batch_loss(batch, powers) * batch_weight).sum()
-            optimiser.step(loss / len(batch_weight))
-            total += loss.detach()
+        for parts in (batches[index] for order in orders for index in order):
+            loss, gradients = _loss_and_gradients(model, parts)
+            total += loss
+            flat.gradients.copy_(torch.cat([gradient.reshape(-1) for gradient in gradients]) * _clip(gradients))
+            optimiser.step(_rate(settings.learning_rate, optimiser.taken, steps))
         losses.append(float(total) / (passes * len(rows)))
         if progress is not None:
             progress(epoch + 1, settings.epochs)
-    weights = {name: getattr(model, name).detach().cpu().numpy() for name in ("w_in", "b_in", "w_code", "b_code")}
-    return TrainedAutoencoder(**weights, losses=np.asarray(losses))
+    # Copied, because they are views into a vector that holds the decoder, too.
+    encoder = {
+        name: getattr(model, name).detach().cpu().numpy().copy() for name in ("w_in", "b_in", "w_code", "b_code")
+    }
+    return TrainedAutoencoder(**encoder, losses=np.asarray(losses))
 
 
-class _Adam:
-    """Adam with clipped gradients and a step length that warms up and falls along a cosine.
+@dataclass(frozen=True)
+class _Part:
+    """What a step needs of the rows that go through the device together: a batch or a part of one."""
 
-    The same arithmetic as ``torch.optim.Adam``, whose first call loads torch's compiler: seconds that training on a
-    small table does not take itself.
-    """
+    rows: RowBatch
+    powers: torch.Tensor
+    weight: torch.Tensor
+    batch_size: int
 
-    def __init__(self, model: torch.nn.Module, learning_rate: float, steps: int) -> None:
-        self.parameters = list(model.parameters())
-        self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
-        self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
-        self.learning_rate = learning_rate
-        self.steps = steps
-        self.taken = 0
+    @classmethod
+    def of(cls, model: FactorisedAutoencoder, rows: torch.Tensor, weight: torch.Tensor, batch_size: int) -> _Part:
+        prepared = model.batch(rows)
+        return cls(prepared, model.powers(prepared), weight, batch_size)
 
-    def step(self, loss: torch.Tensor) -> None:
-        """Move the parameters against the gradient of ``loss``."""
-        gradients = torch.autograd.grad(loss, self.parameters)
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
-        clip = (_CLIP_NORM / (norm + 1e-6)).clamp(max=1.0)
-        share = self.taken / self.steps
-        rate = self.learning_rate * min(1.0, 10 * (share + 1 / self.steps)) * 0.5 * (1 + math.cos(math.pi * share))
-        self.taken += 1
-        with torch.no_grad():
-            for parameter, gradient, mean, square in zip(
-                self.parameters, gradients, self.means, self.squares, strict=True
-            ):
-                gradient = gradient * clip
-                mean.lerp_(gradient, 0.1)
-                square.lerp_(gradient**2, 0.001)
-                spread = (square / (1 - 0.999**self.taken)).sqrt_().add_(1e-8)
-                parameter.addcdiv_(mean, spread, value=-rate / (1 - 0.9**self.taken))
+
+def _loss_and_gradients(
+    model: FactorisedAutoencoder, parts: Sequence[_Part]
+) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
+    """Return the summed loss of a batch and the gradients of its mean, added up over its parts."""
+    tensors = list(model.parameters())
+    total = torch.zeros((), device=tensors[0].device)
+    gradients: Sequence[torch.Tensor] = ()
+    for part in parts:
+        loss = (model.batch_loss(part.rows, part.powers) * part.weight).sum()
+        added = torch.autograd.grad(loss / part.batch_size, tensors)
+        gradients = [a.add_(b) for a, b in zip(gradients, added, strict=True)] if gradients else added
+        total += loss.detach()
+    return total, gradients
+
+
+def _clip(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the share of the gradients that keeps their norm in bounds."""
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
+    return (_CLIP_NORM / (norm + 1e-6)).clamp(max=1.0)
+
+
+def _rate(longest: float, taken: int, steps: int) -> float:
+    """Return the length of the next step: it warms up over the first tenth and falls along a cosine."""
+    share = taken / steps
+    return longest * min(1.0, 10 * (share + 1 / steps)) * 0.5 * (1 + math.cos(math.pi * share))

@@ -6,7 +6,7 @@ model. How a model is trained and scored is in :mod:`c2tc_pipeline.evaluation.tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -169,6 +169,40 @@ def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
     order = [*scores["model"].unique()]
     means = means.sort_values("model", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
     return means[["training_set", "model", *means.columns[2:]]]
+
+
+def gather_scores(cells: Mapping[tuple[str, float | None], pd.DataFrame]) -> pd.DataFrame:
+    """Put the scores of many tables and ratios below each other, averaged over seeds.
+
+    Parameters
+    ----------
+    cells : mapping of (table, ratio) to DataFrame
+        What :func:`evaluate_condensed` returned for each.
+
+    Returns
+    -------
+    DataFrame
+        ``table``, ``ratio``, ``rows_in``, ``rows_out`` and the columns of :func:`mean_scores` without seconds, ordered
+        by table and ratio.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"training_set": ["condensed", "whole"], "model": "mlp", "seed": 0, "rows": [9, 900],
+    ...                     "accuracy": 0.5, "macro_f1": 0.4, "fit_seconds": 1.0})
+    >>> gather_scores({("adult", 0.01): one})[["table", "ratio", "rows_in", "rows_out"]].values.tolist()[0]
+    ['adult', 0.01, 900, 9]
+    """
+    parts = []
+    for (table, ratio), scores in sorted(cells.items()):
+        means = mean_scores(scores).drop(columns="fit_seconds")
+        rows = means.set_index("training_set")["rows"]
+        rows_in, rows_out = (int(rows[kind].max()) for kind in ("whole", "condensed"))
+        for place, (name, value) in enumerate(
+            [("table", table), ("ratio", ratio), ("rows_in", rows_in), ("rows_out", rows_out)]
+        ):
+            means.insert(place, name, value)
+        parts.append(means)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray, which: str) -> LabelledRows:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import torch
 
+from c2tc_pipeline.devices import Place, on_device
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.evaluation.optimisers import AdamW, FlatWeights, Optimiser, Sgd
+from c2tc_pipeline.optimisers import AdamW, FlatWeights, Optimiser, Sgd
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,13 @@ def train(
     seed : int
         Determines the start and the batches.
     device : str
-        A torch device.
+        A torch device. If its memory does not hold a batch, the gradient of a step is added up over parts of the batch,
+        which comes to the same as long as the network looks at each row by itself and draws nothing by lot.
 
     Returns
     -------
     torch.nn.Module
-        The trained network, in evaluation mode.
+        The trained network, in evaluation mode, on the device where its training fitted.
 
     Examples
     --------
@@ -147,20 +149,26 @@ def train(
     >>> network(rows).argmax(dim=1).tolist()
     [0, 1]
     """
-    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
-        torch.manual_seed(seed)
-        network = build().to(device).train()
-        rows, classes = rows.to(device), classes.to(device)
-        weights = (weights / weights.mean()).to(device)
-        flat = FlatWeights(network)
-        optimiser = recipe.start(flat)
-        steps = recipe.steps(len(rows))
-        for taken, batch in enumerate(_batches(len(rows), recipe.batch_size, steps)):
-            losses = torch.nn.functional.cross_entropy(network(rows[batch]), classes[batch], reduction="none")
-            flat.gradients.zero_()
-            (losses @ weights[batch] / len(losses)).backward()
-            optimiser.step(recipe.rate(taken, steps))
-    return network.eval()
+    weights = weights / weights.mean()
+
+    def attempt(place: Place) -> torch.nn.Module:
+        # Every attempt starts over from the seed, so that no weights of an attempt that failed get into the next.
+        with torch.random.fork_rng(devices=[place.device] if place.device.startswith("cuda") else []):
+            torch.manual_seed(seed)
+            network = build().to(place.device).train()
+            x, y, w = (tensor.to(place.device) for tensor in (rows, classes, weights))
+            flat = FlatWeights(network)
+            optimiser = recipe.start(flat)
+            steps = recipe.steps(len(x))
+            for taken, batch in enumerate(_batches(len(x), recipe.batch_size, steps)):
+                flat.gradients.zero_()
+                for part in batch.split(place.part_of(len(batch))):
+                    losses = torch.nn.functional.cross_entropy(network(x[part]), y[part], reduction="none")
+                    (losses @ w[part] / len(batch)).backward()
+                optimiser.step(recipe.rate(taken, steps))
+        return network.eval()
+
+    return on_device("network training", device, attempt)
 
 
 def _batches(rows: int, size: int, steps: int) -> Iterator[torch.Tensor]:

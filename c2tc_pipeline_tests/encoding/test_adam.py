@@ -1,4 +1,4 @@
-"""The small optimiser against torch's own, with the same clipping and schedule."""
+"""The autoencoder's steps against torch's own Adam, with the same clipping and schedule."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import math
 
 import torch
 
-from c2tc_pipeline.encoding.autoencoder_training import _Adam
+from c2tc_pipeline.encoding.autoencoder_training import _clip, _rate
+from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 
-def test_it_moves_parameters_as_torchs_adam_does() -> None:
+def test_they_move_parameters_as_torchs_adam_does() -> None:
     steps, rate = 40, 0.05
     inputs = torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
     targets = 30 * inputs.sum(dim=1, keepdim=True)
     ours, theirs = torch.nn.Linear(5, 1), torch.nn.Linear(5, 1)
     theirs.load_state_dict(ours.state_dict())
 
-    optimiser = _Adam(ours, rate, steps)
+    flat = FlatWeights(ours)
+    optimiser = AdamW(flat)
     expected = torch.optim.Adam(theirs.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         expected, lambda step: min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
     )
     for _ in range(steps):
-        optimiser.step(((ours(inputs) - targets) ** 2).mean())
+        flat.gradients.zero_()
+        ((ours(inputs) - targets) ** 2).mean().backward()
+        flat.gradients.mul_(_clip([tensor.grad for tensor in ours.parameters() if tensor.grad is not None]))
+        optimiser.step(_rate(rate, optimiser.taken, steps))
         expected.zero_grad()
         ((theirs(inputs) - targets) ** 2).mean().backward()
         torch.nn.utils.clip_grad_norm_(theirs.parameters(), 5.0)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.evaluation.optimisers import AdamW, FlatWeights, Sgd
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe, recipe_named, train
+from c2tc_pipeline.optimisers import AdamW, FlatWeights, Sgd
 
 SHORT = Recipe("adamw", 1e-2, 0.1, epochs=3, batch_size=8, cosine=True)
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from c2tc_pipeline.devices import resolve_device
+from c2tc_pipeline.devices import Place, on_device, resolve_device
 from c2tc_pipeline.evaluation.models.weights import checked_weights
 from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train
 
@@ -73,12 +73,18 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Return the probability of each class of ``classes_`` for each row."""
         check_is_fitted(self, "network_")
         rows = torch.from_numpy(validate_data(self, X, reset=False, dtype=np.float32, order="C"))
-        device = next(self.network_.parameters()).device
-        with torch.no_grad():
-            blocks = [
-                self.network_(block.to(device)).double().softmax(dim=1).cpu() for block in rows.split(_BLOCK_ROWS)
-            ]
-        return torch.cat(blocks).numpy()
+
+        def attempt(place: Place) -> np.ndarray:
+            network = self.network_.to(place.device)
+            with torch.no_grad():
+                # Doubles are made on the CPU: MPS has none.
+                blocks = [
+                    network(block.to(place.device)).cpu().double().softmax(dim=1)
+                    for block in rows.split(place.part_of(min(len(rows), _BLOCK_ROWS)))
+                ]
+            return torch.cat(blocks).numpy()
+
+        return on_device("network prediction", resolve_device(self.device), attempt)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the likeliest class of each row."""

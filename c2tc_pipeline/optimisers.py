@@ -1,7 +1,9 @@
 """Two ways to step along a gradient, over all weights of a network as one vector.
 
-The arithmetic is that of ``torch.optim.SGD`` and ``torch.optim.AdamW``. Theirs loads torch's compiler on first use,
-which takes longer than training on a condensed table does, and visits the weights tensor by tensor.
+What belongs here: the steps of every network, the encoder's and the models'. What does not: how long a step is and what
+its gradient is made of, which every trainer decides itself. The arithmetic is that of ``torch.optim.SGD`` and
+``torch.optim.AdamW``. Theirs loads torch's compiler on first use, which takes longer than training on a condensed table
+does, and visits the weights tensor by tensor.
 """
 
 from __future__ import annotations
@@ -75,13 +77,13 @@ class Sgd:
 
 
 class AdamW:
-    """Adam with weight decay apart from the gradient.
+    """Adam with weight decay apart from the gradient; without decay it is plain Adam.
 
     Examples
     --------
     >>> weights = FlatWeights(torch.nn.Linear(1, 1))
     >>> _ = weights.values.fill_(1.0), weights.gradients.fill_(2.0)
-    >>> AdamW(weights, weight_decay=0.0).step(0.25)
+    >>> AdamW(weights).step(0.25)
     >>> weights.values.tolist()
     [0.75, 0.75]
     """
@@ -90,7 +92,7 @@ class AdamW:
     square_decay = 0.999
     least_spread = 1e-8
 
-    def __init__(self, weights: FlatWeights, *, weight_decay: float) -> None:
+    def __init__(self, weights: FlatWeights, *, weight_decay: float = 0.0) -> None:
         self.weights = weights
         self.weight_decay = weight_decay
         self.mean = torch.zeros_like(weights.values)
@@ -103,6 +105,6 @@ class AdamW:
         self.taken += 1
         values.mul_(1 - rate * self.weight_decay)
         self.mean.lerp_(gradients, 1 - self.mean_decay)
-        self.square.mul_(self.square_decay).addcmul_(gradients, gradients, value=1 - self.square_decay)
+        self.square.lerp_(gradients**2, 1 - self.square_decay)
         spread = (self.square / (1 - self.square_decay**self.taken)).sqrt_().add_(self.least_spread)
         values.addcdiv_(self.mean, spread, value=-rate / (1 - self.mean_decay**self.taken))
