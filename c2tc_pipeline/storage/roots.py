@@ -45,6 +45,20 @@ def open_backend(root: str | Path, access: S3Access | None = None) -> Backend:
     c2tc_pipeline.errors.InputError: The s3:// storage root may hold only names of letters, digits, _, -, =, | and dots
     between slashes; credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     """
+    scheme, folder = split_root(root)
+    if scheme == "file":
+        return LocalBackend(folder)
+    return S3Backend(folder, access) if scheme == "s3" else MemoryBackend(folder)
+
+
+def split_root(root: str | Path) -> tuple[str, str]:
+    """Return the scheme and the rest of a storage root, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> split_root("s3://bucket/prefix/"), split_root("runs/store")
+    (('s3', 'bucket/prefix'), ('file', 'runs/store'))
+    """
     text = os.fspath(root)
     scheme, found, rest = text.partition("://")
     if not found:
@@ -54,11 +68,11 @@ def open_backend(root: str | Path, access: S3Access | None = None) -> Backend:
     if scheme == "file":
         if not rest or "\0" in rest:
             raise InputError(f"The storage root is not a path; give {_FORMS}.")
-        return LocalBackend(rest)
+        return scheme, rest
     folder = rest.removesuffix("/")
     if not _FOLDER.fullmatch(folder):
         raise InputError(
             f"The {scheme}:// storage root may hold only names of letters, digits, _, -, =, | and dots between "
             "slashes; credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
-    return S3Backend(folder, access) if scheme == "s3" else MemoryBackend(folder)
+    return scheme, folder

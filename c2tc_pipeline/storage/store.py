@@ -186,6 +186,10 @@ class ArtefactStore:
             check_files(directory, manifest, self.backend.address(folder))
             yield directory
 
+    def address(self, published: Published) -> str:
+        """Return the address of the folder with a version's files, for people; programs use :meth:`fetch`."""
+        return self.backend.address(_data_folder(published.key, published.writer))
+
     def latest(self, key: str) -> Published | None:
         """Return the newest version of an artefact, or None if there is none; its files are not verified."""
         newest = self.newest_version(key)

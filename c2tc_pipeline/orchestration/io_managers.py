@@ -1,0 +1,185 @@
+"""Between Dagster and the artefact store: an asset's value goes in as a new version, and comes out verified.
+
+Dagster's own ``UPathIOManager`` is not used on purpose: it writes straight to the final path, so a reader may see half
+a file, a killed step leaves a torn one, and of two runs the later silently wins. Here every value passes through
+:class:`~c2tc_pipeline.storage.ArtefactStore`: whole versions, put if absent, held against a manifest when read.
+
+What belongs here: keys, and the store's errors in the form that Dagster understands. What does not: how a value becomes
+files (:mod:`c2tc_pipeline.orchestration.formats`), and how files reach a place (:mod:`c2tc_pipeline.storage`).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.orchestration.formats import FORMATS, Format
+from c2tc_pipeline.storage import ArtefactStore, LostRace
+from c2tc_pipeline.storage.files import files_below
+from c2tc_pipeline.storage.roots import split_root
+
+REPLACES_VERSION = "replaces_version"
+
+
+def artefact_key(asset: str, partition: str | None = None) -> str:
+    """Return the key under which an asset's value is stored.
+
+    Parameters
+    ----------
+    asset : str
+        The asset's name.
+    partition : str, optional
+        Its partition key; absent for an asset without partitions.
+
+    Examples
+    --------
+    >>> artefact_key("condensed_table", "flights|0.001"), artefact_key("leaderboard")
+    ('condensed_table/flights|0.001', 'leaderboard/all')
+    """
+    return f"{asset}/{'all' if partition is None else partition}"
+
+
+class StoreIOManager(dg.ConfigurableIOManager):
+    """Keeps the values of assets in an artefact store, each materialisation as a version of its own.
+
+    An asset's name chooses its format. An input whose asset has a partition dimension that the consumer lacks arrives
+    as a dict by partition key, even of one, without those that were never made; any other input is one value.
+
+    An asset that returns the metadata ``replaces_version``, the newest version when its step began, is not published
+    if another run was faster.
+
+    Parameters
+    ----------
+    root : str
+        A path, ``file:///path``, ``s3://bucket/prefix`` or ``memory://name``. Endpoint and credentials for ``s3://``
+        come from the environment only, see :class:`~c2tc_pipeline.storage.S3Access`.
+    """
+
+    root: str
+
+    def __init__(self, **fields: Any) -> None:
+        # Dagster shows a resource's configuration, so a root that carries a password is refused before it gets there.
+        split_root(fields["root"])
+        super().__init__(**fields)
+
+    @cached_property
+    def store(self) -> ArtefactStore:
+        """The store at the root."""
+        return ArtefactStore(self.root)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Refuse a memory that ends before anyone reads it, ahead of the step's work."""
+        # Dagster gives each run it launches, and with the multiprocess executor each step, a process of its own.
+        if self.root.startswith("memory://") and multiprocessing.parent_process() is not None:
+            raise InputError(
+                "The storage root memory:// ends with the process of a single step; run in one process or set "
+                "C2TC_STORAGE to a path or an s3:// address."
+            )
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        asset = context.asset_key.to_user_string()
+        partition = str(context.asset_partition_key) if context.has_asset_partitions else None
+        key = artefact_key(asset, partition)
+        sizes: list[int] = []
+        with _without_retry():
+            if obj is None:
+                raise InputError(f"Asset {asset!r} has no value to store; return MaterializeResult(value=...).")
+            chosen = _format_of(asset)
+
+            def fill(directory: Path) -> None:
+                chosen.write(obj, directory)
+                sizes.extend(path.stat().st_size for path in files_below(directory))
+
+            published = self.store.publish(
+                key,
+                fill,
+                kind=chosen.kind,
+                settings={"run_id": context.run_id, "partition": partition},
+                after=_replaced_version(context),
+            )
+        context.add_output_metadata(
+            {
+                "version": published.version,
+                "path": dg.MetadataValue.path(self.store.address(published)),
+                "bytes": sum(sizes),
+            }
+        )
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        asset = context.asset_key.to_user_string()
+        with _without_retry():
+            if not context.has_asset_partitions:
+                return self.read(asset)
+            # Dagster keeps them in a set, whose order differs from process to process.
+            partitions = sorted(map(str, context.asset_partition_keys))
+            if not _spans_partitions(context):
+                return self.read(asset, partitions[0])
+            made = [each for each in partitions if self.store.newest_version(artefact_key(asset, each))]
+            return {partition: self.read(asset, partition) for partition in made}
+
+    def read(self, asset: str, partition: str | None = None) -> Any:
+        """Return the newest stored value, verified, for a reader that is no asset's input.
+
+        Parameters
+        ----------
+        asset, partition : str
+            As for :func:`artefact_key`.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is damaged.
+        """
+        chosen = _format_of(asset)
+        with self.store.fetch(artefact_key(asset, partition), kind=chosen.kind) as directory:
+            return chosen.read(directory)
+
+
+def _format_of(asset: str) -> Format[Any]:
+    if asset not in FORMATS:
+        raise InputError(f"Asset {asset!r} has no format to be stored in; add one to orchestration/formats.py.")
+    return FORMATS[asset]
+
+
+def _replaced_version(context: dg.OutputContext) -> int | None:
+    """Return the version that the step found when it began, if its asset tells."""
+    found = context.output_metadata.get(REPLACES_VERSION)
+    return None if found is None else found.value
+
+
+def _spans_partitions(context: dg.InputContext) -> bool:
+    """Tell whether an input is for several partitions, however many of them there happen to be."""
+    if len(context.asset_partition_keys) != 1:
+        return True
+    # Outside a step there is no consumer, only the one partition that was asked for.
+    return context.has_input_name and _dimensions(context.asset_partitions_def) > _dimensions(
+        context.step_context.entity_partitions_def
+    )
+
+
+def _dimensions(partitions: dg.PartitionsDefinition | None) -> int:
+    if isinstance(partitions, dg.MultiPartitionsDefinition):
+        return len(partitions.partitions_defs)
+    return 0 if partitions is None else 1
+
+
+@contextmanager
+def _without_retry() -> Iterator[None]:
+    """Fail the step at once where another try would end the same way; a broken connection stays as it is."""
+    try:
+        yield
+    except LostRace as lost:
+        raise dg.Failure(
+            f"Another run published version {lost.version} of {lost.key!r} while this one was at work; its result "
+            "stands and this one's is dropped.",
+            allow_retries=False,
+        ) from None
+    except InputError as error:
+        raise dg.Failure(str(error), allow_retries=False) from None

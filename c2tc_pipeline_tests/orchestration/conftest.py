@@ -1,0 +1,32 @@
+"""Toy assets in every kind of place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from c2tc_pipeline.orchestration.formats import FORMATS
+from c2tc_pipeline_tests.orchestration.toys import WORDS, Toys
+from c2tc_pipeline_tests.storage.places import Place
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def word_formats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the toy assets be stored, all but the one called unknown."""
+    for name in ("motto", "word", "cell", "narrow"):
+        monkeypatch.setitem(FORMATS, name, WORDS)
+
+
+@pytest.fixture
+def toys(place: Place, instance: dg.DagsterInstance, word_formats: None, monkeypatch: pytest.MonkeyPatch) -> Toys:
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    return Toys(place, instance)
