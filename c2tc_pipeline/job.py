@@ -9,15 +9,19 @@ from pathlib import Path
 
 from c2tc_pipeline.condensation import CondensedTable, Condenser
 from c2tc_pipeline.condensation.api import condense_prepared
+from c2tc_pipeline.condensation.encoded import EncodedTable
+from c2tc_pipeline.condensation.partition import ClassOrder
+from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.stages import Listener, StageClock
+from c2tc_pipeline.condensation.steps import condensed_table
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND
-from c2tc_pipeline.encoding import HybridEncoder
+from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
 from c2tc_pipeline.evaluation.scores import evaluate_condensed, mean_scores
 from c2tc_pipeline.reports import render_report
 from c2tc_pipeline.storage import ContentCache, publish_directory
 from c2tc_pipeline.storage.artefact import check_target
 from c2tc_pipeline.storage.parquet import write_parquet
-from c2tc_pipeline.tables import TableSpec, prepare_table, read_table, validate_table
+from c2tc_pipeline.tables import TableSpec, ValidatedTable, prepare_table, read_table, validate_table
 
 
 def condense_to_directory(
@@ -108,6 +112,53 @@ def condense_to_directory(
         publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
     # The files were written without knowing it.
     table.summary["seconds"]["write"] = clock.seconds["write"]
+    return table
+
+
+def condense_planned(
+    spec: TableSpec,
+    ratio: float,
+    validated: ValidatedTable,
+    encoder: TableEncoder,
+    encoded: EncodedTable,
+    plan: AllocationPlan,
+    *,
+    device: str | None = None,
+    listener: Listener | None = None,
+) -> CondensedTable:
+    """Take the last step alone: condense a table for which all steps before were taken and stored.
+
+    Parameters
+    ----------
+    spec : TableSpec
+        The table's description.
+    ratio : float
+        Condensed rows as a share of the training rows.
+    validated, encoder, encoded, plan : ValidatedTable, TableEncoder, EncodedTable, AllocationPlan
+        What the steps before made.
+    device : str, optional
+        Where k-means runs, instead of where the description says.
+    listener : callable, optional
+        Told about progress: (stage, steps done, steps in all).
+    """
+    clock = StageClock(listener)
+    prepared = validated.prepared()
+    by_class = ClassOrder.of(prepared.y.to_numpy())
+    condenser = make_condenser(spec, ratio, device=device)
+    centers = condenser.condense_sorted(encoded.X, by_class, plan, clock=clock)
+    table = condensed_table(
+        validated.frame,
+        prepared,
+        encoder,
+        encoded,
+        condenser,
+        centers,
+        by_class,
+        name=spec.name,
+        clock=clock,
+        chosen_drops=spec.roles,
+    )
+    table.notices = [*validated.notices, *table.notices]
     return table
 
 

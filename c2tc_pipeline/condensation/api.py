@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
@@ -89,6 +88,7 @@ def condense(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> people = pd.DataFrame({"age": rng.integers(18, 90, 500), "job": rng.choice(["nurse", "cook"], 500)})
     >>> people["income"] = np.where(people.age + rng.normal(0, 9, 500) > 60, "high", "low")

@@ -23,25 +23,28 @@ class EncodedTable:
         Where each class begins, and the end.
     names : tuple of str
         The encoded columns.
+    classes : tuple of str
+        The names of the classes, for people.
     validation : tuple of (rows, class numbers), optional
         Validation rows of known classes.
 
     Examples
     --------
-    >>> table = EncodedTable(np.zeros((3, 1), dtype=np.float32), np.array([0, 1, 3]), ("age",))
-    >>> table.n_classes
-    2
+    >>> table = EncodedTable(np.zeros((3, 1), dtype=np.float32), np.array([0, 1, 3]), ("age",), ("no", "yes"))
+    >>> table.class_rows
+    [1, 2]
     """
 
     X: np.ndarray
     edges: np.ndarray
     names: tuple[str, ...]
+    classes: tuple[str, ...]
     validation: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.edges) - 1
+    def class_rows(self) -> list[int]:
+        """The number of rows of each class."""
+        return [int(rows) for rows in np.diff(self.edges)]
 
     def digest(self) -> str:
         """Return the hash of everything in it."""
@@ -63,7 +66,8 @@ class EncodedTable:
             return np.load(directory / f"{name}.npy", allow_pickle=False)
 
         held = (array("validation"), array("validation_classes")) if values["validation"] else None
-        return cls(array("rows"), np.array(values["edges"], dtype=np.int64), tuple(values["names"]), held)
+        edges = np.array(values["edges"], dtype=np.int64)
+        return cls(array("rows"), edges, tuple(values["names"]), tuple(values["classes"]), held)
 
     def _arrays(self) -> dict[str, np.ndarray]:
         held = (
@@ -76,6 +80,7 @@ class EncodedTable:
     def _description(self) -> dict[str, object]:
         return {
             "names": list(self.names),
+            "classes": list(self.classes),
             "edges": [int(edge) for edge in self.edges],
             "validation": self.validation is not None,
         }

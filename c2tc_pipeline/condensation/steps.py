@@ -71,6 +71,7 @@ def encode_table(
         X=encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order)),
         edges=by_class.edges,
         names=tuple(str(name) for name in encoder.get_feature_names_out()),
+        classes=tuple(str(value) for value in by_class.classes),
         validation=None
         if validation is None
         else _encoded_validation(validation, str(prepared.y.name), encoder, by_class.classes),

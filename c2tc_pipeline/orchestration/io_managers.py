@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import PrivateAttr
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.orchestration.formats import FORMATS, Format
@@ -26,6 +27,7 @@ from c2tc_pipeline.storage.files import files_below
 from c2tc_pipeline.storage.roots import split_root
 
 REPLACES_VERSION = "replaces_version"
+DATA_VERSION = "data_version"
 
 
 def artefact_key(asset: str, partition: str | None = None) -> str:
@@ -63,6 +65,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
     """
 
     root: str
+    _versions_read: dict[str, str | None] = PrivateAttr(default_factory=dict)
 
     def __init__(self, **fields: Any) -> None:
         # Dagster shows a resource's configuration, so a root that carries a password is refused before it gets there.
@@ -101,8 +104,12 @@ class StoreIOManager(dg.ConfigurableIOManager):
                 key,
                 fill,
                 kind=chosen.kind,
-                settings={"run_id": context.run_id, "partition": partition},
-                after=_replaced_version(context),
+                settings={
+                    "run_id": context.run_id,
+                    "partition": partition,
+                    DATA_VERSION: _told(context, DATA_VERSION),
+                },
+                after=_told(context, REPLACES_VERSION),
             )
         context.add_output_metadata(
             {
@@ -137,9 +144,16 @@ class StoreIOManager(dg.ConfigurableIOManager):
         InputError
             If there is none, or it is damaged.
         """
-        chosen = _format_of(asset)
-        with self.store.fetch(artefact_key(asset, partition), kind=chosen.kind) as directory:
-            return chosen.read(directory)
+        chosen, key = _format_of(asset), artefact_key(asset, partition)
+        newest = self.store.latest(key)
+        with self.store.fetch(key, version=newest.version if newest else None, kind=chosen.kind) as directory:
+            value = chosen.read(directory)
+        self._versions_read[key] = newest.settings.get(DATA_VERSION) if newest else None
+        return value
+
+    def version_read(self, asset: str, partition: str | None = None) -> str | None:
+        """Return the data version of the value that was last read here; None if it was not read or did not tell."""
+        return self._versions_read.get(artefact_key(asset, partition))
 
 
 def _format_of(asset: str) -> Format[Any]:
@@ -148,9 +162,9 @@ def _format_of(asset: str) -> Format[Any]:
     return FORMATS[asset]
 
 
-def _replaced_version(context: dg.OutputContext) -> int | None:
-    """Return the version that the step found when it began, if its asset tells."""
-    found = context.output_metadata.get(REPLACES_VERSION)
+def _told(context: dg.OutputContext, name: str) -> Any:
+    """Return what the asset says about its value under a name, or None."""
+    found = context.output_metadata.get(name)
     return None if found is None else found.value
 
 

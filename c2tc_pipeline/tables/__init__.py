@@ -5,7 +5,9 @@ Nothing here knows about encoding or clustering.
 
 from __future__ import annotations
 
+from c2tc_pipeline.tables.acceptance import refuse_unfit, unfit
 from c2tc_pipeline.tables.catalogue import Catalogue, TableReport, load_catalogue, validate_catalogue
+from c2tc_pipeline.tables.delivery import Delivery, read_delivery
 from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.readers import TableHeader, peek_table, read_table
@@ -27,6 +29,7 @@ __all__ = [
     "ColumnRole",
     "CondenseSettings",
     "EvaluationSettings",
+    "Delivery",
     "PreparedTable",
     "Role",
     "SchemaFailure",
@@ -43,12 +46,15 @@ __all__ = [
     "load_catalogue",
     "peek_table",
     "prepare_table",
+    "read_delivery",
     "read_table",
+    "refuse_unfit",
     "schema_from_json",
     "schema_to_json",
     "source_digest",
     "source_fingerprint",
     "split_rows",
+    "unfit",
     "validate_catalogue",
     "validate_table",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pandas as pd
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage.hashing import hash_frame, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+from c2tc_pipeline.tables.acceptance import baseline_of
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json
@@ -42,6 +44,8 @@ class ValidatedTable:
         Every column but the label, the dropped ones included.
     schema : str
         What later deliveries are checked against, as JSON.
+    baseline : str
+        Which deliveries those are, see :func:`~c2tc_pipeline.tables.acceptance.baseline_of`.
     notices : list of Notice
         What was found and done.
 
@@ -58,6 +62,7 @@ class ValidatedTable:
     sides: np.ndarray
     roles: dict[str, ColumnRole]
     schema: str
+    baseline: str
     notices: list[Notice] = field(default_factory=list)
 
     def positions(self, side: str) -> np.ndarray:
@@ -92,14 +97,14 @@ class ValidatedTable:
     @classmethod
     def read_files(cls, directory: Path) -> ValidatedTable:
         """Read what :meth:`write_files` wrote."""
-        path = directory / "description.json"
-        values = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+        values = _read_description(directory)
         return cls(
             frame=read_parquet(directory / "table.parquet"),
             label=values["label"],
             sides=read_parquet(directory / "split.parquet")["side"].to_numpy(dtype=object),
             roles={role["name"]: ColumnRole(**{**role, "role": Role(role["role"])}) for role in values["roles"]},
             schema=json.dumps(values["schema"], indent=1, ensure_ascii=False),
+            baseline=values["baseline"],
             notices=[Notice(**notice) for notice in values["notices"]],
         )
 
@@ -108,8 +113,15 @@ class ValidatedTable:
             "label": self.label,
             "roles": [vars(role) for role in self.roles.values()],
             "schema": json.loads(self.schema),
+            "baseline": self.baseline,
             "notices": [notice.to_dict() for notice in self.notices],
         }
+
+
+def stored_schema(directory: Path, spec: TableSpec) -> str | None:
+    """Return the schema of a stored table, or None if it was made under another baseline."""
+    values = _read_description(directory)
+    return json.dumps(values["schema"]) if values["baseline"] == baseline_of(spec) else None
 
 
 def validate_table(frame: pd.DataFrame, spec: TableSpec) -> ValidatedTable:
@@ -142,4 +154,10 @@ def validate_table(frame: pd.DataFrame, spec: TableSpec) -> ValidatedTable:
     for side in SIDES:
         sides[prepared.row_ids[getattr(parts, side)]] = side
     schema = schema_to_json(derive_schema(prepared, spec))
-    return ValidatedTable(frame, spec.label, sides, prepared.roles, schema, prepared.notices)
+    return ValidatedTable(frame, spec.label, sides, prepared.roles, schema, baseline_of(spec), prepared.notices)
+
+
+def _read_description(directory: Path) -> dict[str, Any]:
+    path = directory / "description.json"
+    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+    return values

@@ -1,0 +1,89 @@
+"""What Dagster loads: the pipeline over one catalogue, wired together.
+
+Only wiring belongs here. The catalogue is the file in ``C2TC_CATALOGUE``, ``data/catalog.yaml`` without it; artefacts
+go to ``C2TC_STORAGE``, ``runs/store`` without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from c2tc_pipeline.orchestration import jobs
+from c2tc_pipeline.orchestration.asset_options import RETRIES, AssetOptions
+from c2tc_pipeline.orchestration.assets import all_assets
+from c2tc_pipeline.orchestration.automation import automation_sensor
+from c2tc_pipeline.orchestration.checks import all_checks
+from c2tc_pipeline.orchestration.io_managers import StoreIOManager
+from c2tc_pipeline.orchestration.partitions import Partitions
+from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
+from c2tc_pipeline.orchestration.schedules import nightly_schedules
+from c2tc_pipeline.orchestration.sensors import failure_sensor, source_sensor
+from c2tc_pipeline.tables import Catalogue, load_catalogue
+
+DEFAULT_CATALOGUE = Path("data") / "catalog.yaml"
+DEFAULT_STORAGE = Path("runs") / "store"
+
+# Steps are forked from a process that has imported what they need: a step starts at once, and still can't take the run
+# along when it is killed. Two of them, because their number of threads is not ours to know.
+EXECUTOR = dg.multiprocess_executor.configured(
+    {
+        "max_concurrent": 2,
+        "start_method": {"forkserver": {"preload_modules": ["c2tc_pipeline.definitions", "torch", "sklearn.cluster"]}},
+    }
+)
+
+
+def build_defs(
+    catalogue: Catalogue | None = None,
+    *,
+    storage: str | None = None,
+    retries: dg.RetryPolicy = RETRIES,
+    resource_overrides: Mapping[str, Any] | None = None,
+) -> dg.Definitions:
+    """Return the definitions of the pipeline.
+
+    Parameters
+    ----------
+    catalogue : Catalogue, optional
+        The tables; those of the environment's catalogue by default.
+    storage : str, optional
+        Where artefacts go; the environment says by default.
+    retries : RetryPolicy
+        How a step that failed is tried again.
+    resource_overrides : mapping, optional
+        Other resources than the default ones, by key: ``io_manager``, ``cache``, ``device``.
+
+    Examples
+    --------
+    >>> from c2tc_pipeline.tables import TableSpec
+    >>> adult = TableSpec(name="adult", source="adult.csv", label="income")
+    >>> defs = build_defs(Catalogue(Path("catalog.yaml"), {"adult": adult}), storage="memory://example")
+    >>> sorted(key.to_user_string() for key in defs.resolve_all_asset_keys())[:3]
+    ['cluster_allocation', 'condensed_table', 'encoded_table']
+    """
+    catalogue = catalogue or load_catalogue(os.environ.get("C2TC_CATALOGUE") or DEFAULT_CATALOGUE)
+    storage = storage or os.environ.get("C2TC_STORAGE") or str(DEFAULT_STORAGE)
+    partitions = Partitions.of(catalogue)
+    options = AssetOptions(catalogue, partitions, retries)
+    return dg.Definitions(
+        assets=all_assets(options),
+        asset_checks=all_checks(options),
+        jobs=[jobs.ingest_job, jobs.condense_job, jobs.report_job, jobs.leaderboard_job],
+        schedules=nightly_schedules(catalogue),
+        sensors=[source_sensor(catalogue), failure_sensor(), automation_sensor(dg.AssetSelection.all())],
+        resources={
+            "io_manager": StoreIOManager(root=storage),
+            "cache": CacheResource(),
+            "device": DeviceResource(),
+            **(resource_overrides or {}),
+        },
+        executor=EXECUTOR,
+    )
+
+
+defs = build_defs()

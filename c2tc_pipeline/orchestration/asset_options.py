@@ -1,0 +1,70 @@
+"""What all assets have in common, said once: owners, versions, retries, the pool, the condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from c2tc_pipeline.orchestration.automation import automation_condition
+from c2tc_pipeline.orchestration.partitions import Partitions
+from c2tc_pipeline.orchestration.step import RESOURCES, Step
+from c2tc_pipeline.orchestration.versioning import ALGORITHM_VERSIONS, PARENTS
+from c2tc_pipeline.tables import Catalogue
+
+OWNERS = ["team:data-reduction"]
+GPU_POOL = "gpu"
+# For what passes by itself: a network that hiccups, a device that another process fills, a step that was killed. Data
+# and settings that are wrong are not tried again.
+RETRIES = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+
+
+@dataclass(frozen=True)
+class AssetOptions:
+    """What an asset's definition needs to know about the pipeline that it is part of.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The tables.
+    partitions : Partitions
+        Their partitions.
+    retries : RetryPolicy
+        How a step that failed is tried again.
+    """
+
+    catalogue: Catalogue
+    partitions: Partitions
+    retries: dg.RetryPolicy = RETRIES
+
+    def of(self, name: str, *, group: str, kinds: set[str], gpu: bool = False) -> dict[str, Any]:
+        """Return the arguments of ``dagster.asset`` for an asset.
+
+        Parameters
+        ----------
+        name : str
+            The asset.
+        group : str
+            Where it is drawn.
+        kinds : set of str
+            The technologies in it, for the dashboard.
+        gpu : bool
+            Whether it waits for its turn on the device.
+        """
+        return {
+            "name": name,
+            "group_name": group,
+            "kinds": {"python", *kinds},
+            "owners": OWNERS,
+            "tags": {"c2tc/stage": group},
+            "code_version": ALGORITHM_VERSIONS[name],
+            "retry_policy": self.retries,
+            "required_resource_keys": set(RESOURCES),
+            "pool": GPU_POOL if gpu else None,
+            "automation_condition": automation_condition(name, self.catalogue) if PARENTS[name] else None,
+        }
+
+    def step(self, context: dg.AssetExecutionContext) -> Step:
+        """Return the frame around the making of a partition."""
+        return Step(context, self.catalogue)

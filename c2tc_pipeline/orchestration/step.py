@@ -1,0 +1,165 @@
+"""One step at work: the same frame around every asset.
+
+A step knows its table and ratio, notes which version it is about to replace and by which recipe, times itself, watches
+memory and device, and turns a mistake in data or settings into a failure that is not tried again. What is computed is
+the core's business, and what is said about it that of :mod:`c2tc_pipeline.orchestration.metadata`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import dagster as dg
+
+from c2tc_pipeline.devices import Fallback, watch_fallbacks
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.evaluation.memory import PeakWatch
+from c2tc_pipeline.orchestration.formats import FORMATS
+from c2tc_pipeline.orchestration.io_managers import DATA_VERSION, REPLACES_VERSION, StoreIOManager, artefact_key
+from c2tc_pipeline.orchestration.ledger import Ledger
+from c2tc_pipeline.orchestration.partitions import Partitions
+from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
+from c2tc_pipeline.orchestration.versioning import RECIPE_TAG, current_recipe
+from c2tc_pipeline.tables import Catalogue, TableSpec
+
+RESOURCES = frozenset({"io_manager", "cache", "device"})
+
+
+class Step:
+    """The making of one partition of one asset; a context manager.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Dagster's.
+    catalogue : Catalogue
+        The tables.
+    """
+
+    def __init__(self, context: dg.AssetExecutionContext, catalogue: Catalogue) -> None:
+        self.context = context
+        self.catalogue = catalogue
+        self.asset = context.asset_key.to_user_string()
+        self.partition = str(context.partition_key) if context.has_partition_key else None
+        self.table, self._ratio = Partitions.parse(self.partition) if self.partition else ("", None)
+
+    def __enter__(self) -> Self:
+        self._refusing(self._begin)
+        return self
+
+    def _begin(self) -> None:
+        if self._ratio is not None and self._ratio not in self.spec.ratios:
+            listed = ", ".join(f"{ratio:g}" for ratio in self.spec.ratios)
+            raise InputError(
+                f"Table {self.table!r} is not condensed to the ratio {self._ratio:g}; choose one of its ratios "
+                f"({listed}), or add it to the catalogue {self.catalogue.path}."
+            )
+        self._replaces = self.io_manager.store.newest_version(artefact_key(self.asset, self.partition))
+        ledger = Ledger(self.context.instance, self.catalogue)
+        if behind := ledger.behind(self.asset, self.partition):
+            raise InputError(
+                f"{self.asset} of {self.partition} can't be made yet: {behind[0]} of {self.table!r} is out of date and "
+                "would not fit what came before it; make that first."
+            )
+        # What was read counts, not what is newest by now: another run may have been at work since the inputs were
+        # loaded.
+        self._recipe = current_recipe(
+            self.asset,
+            self.partition,
+            self.catalogue,
+            lambda asset, key: self.io_manager.version_read(asset, key) or ledger.version(asset, key),
+        )
+        self._fallbacks_watch = watch_fallbacks()
+        self._fallbacks: list[Fallback] = self._fallbacks_watch.__enter__()
+        self._memory = PeakWatch()
+        self._started = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._fallbacks_watch.__exit__(kind, error, trace)
+        if isinstance(error, InputError):
+            raise dg.Failure(str(error), allow_retries=False) from error
+
+    @staticmethod
+    def _refusing(call: Any) -> None:
+        try:
+            call()
+        except InputError as error:
+            raise dg.Failure(str(error), allow_retries=False) from error
+
+    @property
+    def spec(self) -> TableSpec:
+        """The description of the step's table."""
+        return self.catalogue.table(self.table)
+
+    @property
+    def ratio(self) -> float:
+        """The ratio of the step's partition."""
+        if self._ratio is None:
+            raise RuntimeError(f"Asset {self.asset!r} is not divided by ratio.")
+        return self._ratio
+
+    @property
+    def io_manager(self) -> StoreIOManager:
+        """Where artefacts are stored."""
+        return self.context.resources.io_manager
+
+    @property
+    def cache(self) -> CacheResource:
+        """Where costly results are kept."""
+        return self.context.resources.cache
+
+    @property
+    def device(self) -> str:
+        """The device on which heavy work begins."""
+        resource: DeviceResource = self.context.resources.device
+        return resource.choose(self.spec.settings.device)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Tell about progress; the signature is that of a stage listener."""
+        if done in (0, total):
+            self.context.log.debug(f"{stage}: {done} of {total}")
+
+    def result(
+        self,
+        value: Any,
+        *,
+        version: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> dg.MaterializeResult[Any]:
+        """Return the value with its version and what everybody wants to know of a step.
+
+        Parameters
+        ----------
+        value : object
+            What the asset is.
+        version : str, optional
+            Its data version; the content's digest by default.
+        tags : mapping, optional
+            Further tags of the event.
+        metadata : mapping, optional
+            What this asset has to tell.
+        """
+        version = version or FORMATS[self.asset].digest_of(value)
+        told: dict[str, Any] = {
+            **(metadata or {}),
+            DATA_VERSION: version,
+            "seconds": round(time.perf_counter() - self._started, 3),
+            "peak_memory_mb": round(self._memory.growth() / 1e6, 1),
+            REPLACES_VERSION: self._replaces,
+        }
+        if self._fallbacks:
+            told["fallbacks"] = len(self._fallbacks)
+            told["fallback_steps"] = dg.MetadataValue.json([str(fallback) for fallback in self._fallbacks])
+        recipe = {RECIPE_TAG: self._recipe} if self._recipe is not None else {}
+        return dg.MaterializeResult(
+            value=value,
+            metadata=told,
+            data_version=dg.DataVersion(version),
+            tags={**recipe, **(tags or {})},
+        )
