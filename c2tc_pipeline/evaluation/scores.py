@@ -6,7 +6,7 @@ model. How a model is trained and scored is in :mod:`c2tc_pipeline.evaluation.tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -132,77 +132,6 @@ def evaluate_condensed(
     if listener is not None:
         listener("evaluate", len(trials), len(trials))
     return pd.DataFrame(results)
-
-
-def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Average over seeds: one row a training set and model, with standard deviations.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        What :func:`evaluate_condensed` returned.
-
-    Returns
-    -------
-    DataFrame
-        ``training_set``, ``model``, ``rows``, ``seeds``, ``accuracy``, ``accuracy_std``, ``macro_f1``,
-        ``macro_f1_std`` and ``fit_seconds``, model by model. A standard deviation is over the seeds at hand (divided
-        by their number), 0 for one seed.
-
-    Examples
-    --------
-    >>> two = pd.DataFrame({"training_set": "whole", "model": "mlp", "seed": [0, 1], "rows": 9, "accuracy": [0.5, 0.7],
-    ...                     "macro_f1": [0.4, 0.4], "fit_seconds": [1.0, 2.0]})
-    >>> mean_scores(two).round(3).values.tolist()
-    [['whole', 'mlp', 9, 2, 0.6, 0.1, 0.4, 0.0, 1.5]]
-    """
-    groups = scores.groupby(["model", "training_set"], sort=False)
-    means = groups.agg(
-        rows=("rows", "first"),
-        seeds=("seed", "size"),
-        accuracy=("accuracy", "mean"),
-        accuracy_std=("accuracy", lambda values: values.std(ddof=0)),
-        macro_f1=("macro_f1", "mean"),
-        macro_f1_std=("macro_f1", lambda values: values.std(ddof=0)),
-        fit_seconds=("fit_seconds", "mean"),
-    ).reset_index()
-    order = [*scores["model"].unique()]
-    means = means.sort_values("model", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
-    return means[["training_set", "model", *means.columns[2:]]]
-
-
-def gather_scores(cells: Mapping[tuple[str, float | None], pd.DataFrame]) -> pd.DataFrame:
-    """Put the scores of many tables and ratios below each other, averaged over seeds.
-
-    Parameters
-    ----------
-    cells : mapping of (table, ratio) to DataFrame
-        What :func:`evaluate_condensed` returned for each.
-
-    Returns
-    -------
-    DataFrame
-        ``table``, ``ratio``, ``rows_in``, ``rows_out`` and the columns of :func:`mean_scores` without seconds, ordered
-        by table and ratio.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"training_set": ["condensed", "whole"], "model": "mlp", "seed": 0, "rows": [9, 900],
-    ...                     "accuracy": 0.5, "macro_f1": 0.4, "fit_seconds": 1.0})
-    >>> gather_scores({("adult", 0.01): one})[["table", "ratio", "rows_in", "rows_out"]].values.tolist()[0]
-    ['adult', 0.01, 900, 9]
-    """
-    parts = []
-    for (table, ratio), scores in sorted(cells.items()):
-        means = mean_scores(scores).drop(columns="fit_seconds")
-        rows = means.set_index("training_set")["rows"]
-        rows_in, rows_out = (int(rows[kind].max()) for kind in ("whole", "condensed"))
-        for place, (name, value) in enumerate(
-            [("table", table), ("ratio", ratio), ("rows_in", rows_in), ("rows_out", rows_out)]
-        ):
-            means.insert(place, name, value)
-        parts.append(means)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray, which: str) -> LabelledRows:

@@ -1,17 +1,12 @@
-"""The sheet every picture is drawn on: its size, type and axes, the key in the right margin, SVG at the end.
+"""What pictures have in common: logarithmic axes with plain numbers, and the key in the right margin.
 
-What belongs here: what all pictures share. What does not: any picture; those are in ``figures.py`` and
-``search_figures.py``.
-
-Text stays text in the SVG: the browser that shows the page has letters for every script, the font that
-measures the picture has not. Nothing else of the outside world enters: the same input gives the same bytes.
+What belongs here: the parts that several pictures are made of. What does not: any picture, nor the sheet that it is
+drawn on, which is in ``picture.py``.
 """
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,79 +14,8 @@ import numpy as np
 
 from c2tc_pipeline.reports.wording import number
 
-WIDTH = 720
-INK = "#24292f"
-FAINT_INK = "#6b7280"
-RULE = "#e3e6ea"
-
-STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 12,
-    "text.color": INK,
-    # A dollar sign in a class name is a dollar sign.
-    "text.parse_math": False,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": FAINT_INK,
-    "axes.labelsize": 12,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.8,
-    "xtick.color": RULE,
-    "ytick.color": RULE,
-    "xtick.labelcolor": FAINT_INK,
-    "ytick.labelcolor": FAINT_INK,
-    "xtick.minor.size": 0,
-    "ytick.minor.size": 0,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "c2tc",
-}
-
 Axes = Any
 """A matplotlib axes; matplotlib is only imported when something is drawn."""
-
-
-def draw_svg(draw: Callable[[Axes], None], height: int) -> str:
-    """Draw one picture and return it as SVG text.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws on the axes that it is given.
-    height : int
-        Height of the picture; the width is always ``WIDTH``.
-
-    Returns
-    -------
-    str
-        A complete SVG document without date, program name or outside references.
-
-    Examples
-    --------
-    >>> svg = draw_svg(lambda axes: axes.plot([1, 2, 3]), height=200)
-    >>> svg.count("<svg "), "</svg>" in svg
-    (1, True)
-    """
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    buffer = io.StringIO()
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        # The measuring font lacks a letter, the browser does not.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        # A matplotlibrc of the user's must not change the report.
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        figure = Figure(figsize=(WIDTH / 72, height / 72), layout="constrained")
-        FigureCanvasSVG(figure)
-        draw(figure.subplots())
-        metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=metadata)
-    return buffer.getvalue()
 
 
 def log_scale(axes: Axes, which: str, low: float, high: float) -> None:
@@ -165,7 +89,7 @@ def draw_key(axes: Axes, entries: Sequence[KeyEntry], heights: Sequence[float] |
         apart where they would touch.
     """
     # The height of the axes is not known before the layout is done; below and above them go some 50 units.
-    line = 18 / (72 * axes.figure.get_figheight() - 50)
+    line = 18 / (72 * axes.figure.get_figheight() / axes.get_gridspec().nrows - 50)
     wanted = 1 - line * (0.5 + np.arange(len(entries))) if heights is None else np.asarray(heights)
     for entry, height in zip(entries, spread(wanted, line), strict=True):
         xs = (1.03,) if entry.mark in ("dot", "ring") else (1.015, 1.045)

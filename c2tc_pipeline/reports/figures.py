@@ -1,6 +1,6 @@
 """The pictures of a condensed table: class shares, the table in two dimensions, seconds by stage.
 
-What belongs here: one function a picture, plain values in, SVG text out. The pictures of the search for the
+What belongs here: one function a picture, plain values in. The pictures of the search for the
 allocation are in ``search_figures.py``, what all share in ``canvas.py``.
 """
 
@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.reports.canvas import FAINT_INK, INK, Axes, KeyEntry, draw_key, draw_svg, log_scale
+from c2tc_pipeline.reports.canvas import KeyEntry, draw_key, log_scale
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
+from c2tc_pipeline.reports.picture import FAINT_INK, INK, Figure, Picture
 from c2tc_pipeline.reports.wording import count, counted, seconds, share, shortened
 
 MOST_BARS = 20
@@ -23,7 +24,7 @@ SKEWED = 50
 """From this ratio of the largest to the smallest share on, the axis is logarithmic so that all bars show."""
 
 
-def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> str:
+def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> Picture:
     """Draw each class's share of the source rows and of the condensed rows.
 
     Parameters
@@ -37,19 +38,20 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
 
     Returns
     -------
-    str
-        The picture as SVG text.
+    Picture
+        The picture.
 
     Examples
     --------
     >>> from c2tc_pipeline.reports.class_styles import class_styles
-    >>> svg = class_shares(class_styles(["no", "yes"], [90, 10]), [90, 10], [6, 4])
-    >>> "60 %" in svg
+    >>> shares = class_shares(class_styles(["no", "yes"], [90, 10]), [90, 10], [6, 4])
+    >>> "60 %" in shares.svg()
     True
     """
     bars = _share_bars(styles, class_rows, counts)
 
-    def draw(axes: Axes) -> None:
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
         thickness = 0.36
         for place, bar in enumerate(bars.to_dict("records")):
             for offset, value, colour in ((-1, bar["before"], bar["pale"]), (1, bar["after"], bar["colour"])):
@@ -79,7 +81,7 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
         axes.xaxis.set_major_formatter(lambda value, _: share(value))
         axes.set_xlabel("share of all rows; pale: source table, full: condensed table")
 
-    return draw_svg(draw, height=70 + 38 * len(bars))
+    return Picture(draw, height=70 + 38 * len(bars))
 
 
 def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> pd.DataFrame:
@@ -110,7 +112,7 @@ def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts:
     return pd.concat([kept, last], ignore_index=True)
 
 
-def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> str:
+def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
     """Draw source rows and condensed rows in the plane of the first two principal components.
 
     Parameters
@@ -122,15 +124,15 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> str:
 
     Returns
     -------
-    str
-        The picture as SVG text; of more than ``MOST_DISCS`` condensed rows an even selection is drawn.
+    Picture
+        The picture; of more than ``MOST_DISCS`` condensed rows an even selection is drawn.
 
     Examples
     --------
     >>> from c2tc_pipeline.reports.class_styles import class_styles
     >>> points = pd.DataFrame({"x": [0.0, 1.0, 0.5], "y": [0.0, 1.0, 0.4], "label": ["no", "yes", "no"],
     ...                        "kind": ["source", "source", "condensed"], "weight": [1, 1, 80]})
-    >>> "</svg>" in projection(class_styles(["no", "yes"], [90, 10]), points)
+    >>> "</svg>" in projection(class_styles(["no", "yes"], [90, 10]), points).svg()
     True
     """
     colour_of = {style.label: style.colour for style in styles}
@@ -142,7 +144,8 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> str:
     condensed = condensed.iloc[:: -(-len(condensed) // MOST_DISCS)]
     condensed = condensed.assign(diameter=[_diameter(weight, heaviest) for weight in condensed["weight"]])
 
-    def draw(axes: Axes) -> None:
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
         for shade, specks in source.groupby("colour", sort=False):
             axes.plot(specks["x"], specks["y"], "o", color=shade, markersize=SPECK, alpha=0.3, markeredgewidth=0)
         edge = {"alpha": 0.85, "markeredgecolor": "white", "markeredgewidth": 0.8}
@@ -162,7 +165,7 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> str:
             entries.append(KeyEntry(text, FAINT_INK, "ring", _diameter(weight, heaviest)))
         draw_key(axes, entries)
 
-    return draw_svg(draw, height=460)
+    return Picture(draw, height=460)
 
 
 def _diameter(weight: int, heaviest: int) -> int:
@@ -170,7 +173,7 @@ def _diameter(weight: int, heaviest: int) -> int:
     return round(4 + 14 * (weight / heaviest) ** 0.5)
 
 
-def stage_seconds(stages: Mapping[str, float]) -> str:
+def stage_seconds(stages: Mapping[str, float]) -> Picture:
     """Draw how long each stage took, in the order in which they ran.
 
     Parameters
@@ -180,18 +183,19 @@ def stage_seconds(stages: Mapping[str, float]) -> str:
 
     Returns
     -------
-    str
-        The picture as SVG text.
+    Picture
+        The picture.
 
     Examples
     --------
-    >>> "12.3 s" in stage_seconds({"read": 0.4, "encode": 12.3})
+    >>> "12.3 s" in stage_seconds({"read": 0.4, "encode": 12.3}).svg()
     True
     """
     names = [shortened(name, 24) for name in stages]
     values = [float(value) for value in stages.values()]
 
-    def draw(axes: Axes) -> None:
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
         bars = axes.barh(range(len(values)), values, 0.55, color=COLOURS[0])
         axes.bar_label(bars, [seconds(value) for value in values], padding=4, fontsize=11)
         axes.set_yticks(range(len(values)), names, color=INK)
@@ -201,4 +205,4 @@ def stage_seconds(stages: Mapping[str, float]) -> str:
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("seconds")
 
-    return draw_svg(draw, height=60 + 28 * len(values))
+    return Picture(draw, height=60 + 28 * len(values))

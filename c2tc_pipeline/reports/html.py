@@ -1,26 +1,28 @@
-"""The report: one page that holds everything it shows, runs no script and loads nothing.
+"""The report of one condensed table, with its timings: what ``c2tc condense`` writes.
 
-What belongs here: the page's frame and the order of its sections. The sections are in ``sections.py``.
+What belongs here: the order of its sections. The sections are in ``sections.py``, ``headline.py``, ``exhibits.py`` and
+``score_section.py``, the page's frame in ``page.py``.
 """
 
 from __future__ import annotations
 
-from c2tc_pipeline.reports.markup import Markup, element, escaped
+import pandas as pd
+
+from c2tc_pipeline.reports.exhibits import stages_exhibit, table_exhibits
+from c2tc_pipeline.reports.headline import explanation, tiles_section, time_tile
+from c2tc_pipeline.reports.page import page
 from c2tc_pipeline.reports.score_section import scores_section
 from c2tc_pipeline.reports.sections import (
     classes_section,
     columns_section,
-    headline_section,
+    exhibits_section,
     notices_section,
-    pictures_section,
     provenance_section,
     rows_section,
 )
-from c2tc_pipeline.reports.style_sheet import STYLE_SHEET
 from c2tc_pipeline.reports.subject import ReportSubject
 
-# Even if a name slipped through unescaped, the browser would neither run nor fetch anything.
-CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+MOST_ROWS = 50
 
 
 def render_report(table: ReportSubject) -> str:
@@ -40,7 +42,6 @@ def render_report(table: ReportSubject) -> str:
     --------
     >>> from types import SimpleNamespace
     >>> import numpy as np
-    >>> import pandas as pd
     >>> from c2tc_pipeline.allocation.result import Allocation
     >>> points = pd.DataFrame({"x": [0.1, 0.9], "y": [0.2, 0.8], "label": ["no", "yes"], "kind": "condensed",
     ...                        "weight": [90, 10]})
@@ -54,24 +55,20 @@ def render_report(table: ReportSubject) -> str:
     >>> "<title>Condensed table: visits</title>" in page, "1 : 50" in page
     (True, True)
     """
-    name = table.summary.get("table") or "table"
-    body = element(
-        "main",
-        element("h1", Markup("Condensed table: "), element("span", name, css="name")),
-        headline_section(table),
-        notices_section(table),
-        scores_section(table),
+    summary = table.summary
+    name = summary.get("table") or "table"
+    stages = summary.get("seconds")
+    settings = {"seed": summary.get("seed"), "ratio": summary.get("ratio"), **summary.get("settings", {})}
+    return page(
+        "Condensed table",
+        name,
+        tiles_section(table, *([time_tile(stages)] if stages else [])),
+        explanation([table]),
+        notices_section(table.notices),
+        scores_section(pd.DataFrame(summary.get("scores", []))),
         classes_section(table),
-        pictures_section(table),
+        exhibits_section([*table_exhibits(table), *([stages_exhibit(stages)] if stages else [])]),
         columns_section(table),
-        rows_section(table),
-        provenance_section(table),
+        rows_section(table, MOST_ROWS),
+        provenance_section(settings, summary.get("versions", {})),
     )
-    head = Markup(
-        '<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Condensed table: {escaped(name)}</title>\n"
-        f"<style>{STYLE_SHEET}</style>\n"
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n{body}\n</body>\n</html>\n'

@@ -35,16 +35,29 @@ def escaped(value: Any) -> Markup:
     return value if isinstance(value, Markup) else Markup(html.escape(printable(value), quote=True))
 
 
-def element(tag: str, *children: Any, css: str = "") -> Markup:
+def element(tag: str, *children: Any, css: str = "", anchor: str = "") -> Markup:
     """Return an element with its children, each escaped unless it is markup.
 
     Examples
     --------
     >>> element("p", "a < b", css="note")
     '<p class="note">a &lt; b</p>'
+    >>> element("section", anchor="scores")
+    '<section id="scores"></section>'
     """
-    attribute = f' class="{css}"' if css else ""
-    return Markup(f"<{tag}{attribute}>{''.join(escaped(child) for child in children)}</{tag}>")
+    attributes = (f' class="{css}"' if css else "") + (f' id="{escaped(anchor)}"' if anchor else "")
+    return Markup(f"<{tag}{attributes}>{''.join(escaped(child) for child in children)}</{tag}>")
+
+
+def link(anchor: str, text: str) -> Markup:
+    """Return a link to the element of the same page that has the anchor.
+
+    Examples
+    --------
+    >>> link("scores", "Scores")
+    '<a href="#scores">Scores</a>'
+    """
+    return Markup(f'<a href="#{escaped(anchor)}">{escaped(text)}</a>')
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Markup:
     return element("div", element("table", element("thead", head), element("tbody", *body)), css="scroll")
 
 
-def picture(svg: str, alternative: str, caption: str) -> Markup:
+def figure(svg: str, alternative: str, caption: str) -> Markup:
     """Return a picture that is part of the page itself.
 
     Parameters
@@ -110,7 +123,7 @@ def picture(svg: str, alternative: str, caption: str) -> Markup:
 
     Examples
     --------
-    >>> picture("<svg/>", "nothing", "An empty picture.")
+    >>> figure("<svg/>", "nothing", "An empty picture.")
     '<figure><img src="data:image/svg+xml;base64,PHN2Zy8+" alt="nothing"><figcaption>An empty picture...'
     """
     data = base64.b64encode(svg.encode()).decode()
@@ -127,3 +140,14 @@ def swatch(colour: str) -> Markup:
     '<span class="swatch" style="background:#0072b2"></span>'
     """
     return Markup(f'<span class="swatch" style="background:{escaped(colour)}"></span>')
+
+
+def class_name(colour: str, name: str) -> Markup:
+    """Return the name of a class behind its colour.
+
+    Examples
+    --------
+    >>> class_name("#0072b2", "no")
+    '<div class="keyed"><span class="swatch" style="background:#0072b2"></span><span>no</span></div>'
+    """
+    return element("div", swatch(colour), element("span", name), css="keyed")

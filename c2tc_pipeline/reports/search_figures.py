@@ -1,7 +1,6 @@
 """The pictures of how the condensed rows were shared out over the classes: the loss curves and the search.
 
-What belongs here: one function a picture, plain values in, SVG text out. What all pictures share is in
-``canvas.py``.
+What belongs here: one function a picture, plain values in. What pictures share is in ``canvas.py``.
 """
 
 from __future__ import annotations
@@ -12,12 +11,15 @@ import numpy as np
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.reports.canvas import FAINT_INK, Axes, KeyEntry, draw_key, draw_svg, log_scale
+from c2tc_pipeline.reports.canvas import KeyEntry, draw_key, log_scale
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
-from c2tc_pipeline.reports.wording import counted
+from c2tc_pipeline.reports.picture import FAINT_INK, Figure, Picture
+from c2tc_pipeline.reports.wording import counted, number
 
 
-def loss_curves(styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], counts: Sequence[int], gamma: float) -> str:
+def loss_curves(
+    styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], counts: Sequence[int], gamma: float
+) -> Picture:
     """Draw each class's term of the objective against its number of condensed rows, and where it ended up.
 
     Parameters
@@ -33,14 +35,14 @@ def loss_curves(styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], coun
 
     Returns
     -------
-    str
-        The picture as SVG text. Both axes are logarithmic, so losses of zero are not drawn.
+    Picture
+        The picture. Both axes are logarithmic, so losses of zero are not drawn.
 
     Examples
     --------
     >>> from c2tc_pipeline.reports.class_styles import class_styles
     >>> curve = ClassCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
-    >>> "</svg>" in loss_curves(class_styles(["no", "yes"], [90, 10]), [curve, curve], [6, 4], 0.25)
+    >>> "</svg>" in loss_curves(class_styles(["no", "yes"], [90, 10]), [curve, curve], [6, 4], 0.25).svg()
     True
     """
     lines, marks = [], []
@@ -53,7 +55,8 @@ def loss_curves(styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], coun
     losses = np.concatenate([loss for _, loss in lines] + [[mark[1]] for mark in marks if mark])
     sizes = np.concatenate([size for size, _ in lines] + [[mark[0]] for mark in marks if mark])
 
-    def draw(axes: Axes) -> None:
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
         if not len(losses):
             axes.text(0.5, 0.5, "Every class has a loss of zero.", ha="center", transform=axes.transAxes)
             axes.set_axis_off()
@@ -82,10 +85,10 @@ def loss_curves(styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], coun
         axes.set_xlabel("condensed rows of the class")
         axes.set_ylabel("term in the objective")
 
-    return draw_svg(draw, height=420)
+    return Picture(draw, height=420)
 
 
-def allocation_trace(allocation: Allocation) -> str:
+def allocation_trace(allocation: Allocation) -> Picture:
     """Draw the search: every proposal, the best objective so far, and the bound when it is known.
 
     Parameters
@@ -95,14 +98,14 @@ def allocation_trace(allocation: Allocation) -> str:
 
     Returns
     -------
-    str
-        The picture as SVG text.
+    Picture
+        The picture.
 
     Examples
     --------
     >>> from c2tc_pipeline.allocation.result import TraceStep
     >>> steps = (TraceStep(0, 9.0, 9.0, True, 2, (3, 1)), TraceStep(1, 8.0, 8.0, True, 2, (2, 2)))
-    >>> "bound" in allocation_trace(Allocation("hfils", np.array([2, 2]), 8.0, 4, steps, 7.5, 0.25))
+    >>> "bound" in allocation_trace(Allocation("hfils", np.array([2, 2]), 8.0, 4, steps, 7.5, 0.25)).svg()
     True
     """
     steps = [step for step in allocation.trace if np.isfinite(step.proposed)]
@@ -112,7 +115,8 @@ def allocation_trace(allocation: Allocation) -> str:
     if allocation.bound is not None:
         values.append(allocation.bound)
 
-    def draw(axes: Axes) -> None:
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
         low, high = min(values), max(values)
         if low > 0 and high / low > 10:
             log_scale(axes, "y", low / 1.2, high * 1.2)
@@ -141,7 +145,8 @@ def allocation_trace(allocation: Allocation) -> str:
             entries.append(KeyEntry("lower bound", COLOURS[1], "dashes"))
         draw_key(axes, entries)
         axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.yaxis.set_major_formatter(lambda value, _: number(value))
         axes.set_xlabel("iteration")
         axes.set_ylabel("objective")
 
-    return draw_svg(draw, height=340)
+    return Picture(draw, height=340)

@@ -173,3 +173,14 @@ def percentage(mean: float, deviation: float) -> str:
     '81.2 ± 0.4'
     """
     return f"{100 * mean:.1f} ± {100 * deviation:.1f}"
+
+
+def ratio(value: float) -> str:
+    """Word a ratio as it is written in a catalogue.
+
+    Examples
+    --------
+    >>> ratio(0.001), ratio(0.00005)
+    ('0.001', '0.00005')
+    """
+    return f"{value:.12f}".rstrip("0").rstrip(".")

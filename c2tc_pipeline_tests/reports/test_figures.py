@@ -17,35 +17,45 @@ from c2tc_pipeline.clustering.curve import ClassCurve
 from c2tc_pipeline.reports.canvas import spread
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, class_styles
 from c2tc_pipeline.reports.figures import MOST_DISCS, class_shares, projection, stage_seconds
+from c2tc_pipeline.reports.score_figures import LOOKS, score_by_ratio
+from c2tc_pipeline.reports.score_means import means_by_ratio
 from c2tc_pipeline.reports.search_figures import allocation_trace, loss_curves
-from c2tc_pipeline_tests.reports.stand_in import StandIn, nasty_stand_in, stand_in
+from c2tc_pipeline_tests.reports.stand_in import StandIn, made_scores, nasty_stand_in, stand_in
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def shares_of(table: StandIn) -> str:
-    return class_shares(class_styles(table.classes, table.class_rows), table.class_rows, list(table.allocation.counts))
+    styles = class_styles(table.classes, table.class_rows)
+    return class_shares(styles, table.class_rows, list(table.allocation.counts)).svg()
 
 
 def projection_of(table: StandIn) -> str:
-    return projection(class_styles(table.classes, table.class_rows), table.projection)
+    return projection(class_styles(table.classes, table.class_rows), table.projection).svg()
 
 
 def curves_of(table: StandIn) -> str:
     assert table.curves is not None
     styles = class_styles(table.classes, table.class_rows)
-    return loss_curves(styles, table.curves, list(table.allocation.counts), table.allocation.gamma)
+    return loss_curves(styles, table.curves, list(table.allocation.counts), table.allocation.gamma).svg()
 
 
 def trace_of(table: StandIn) -> str:
-    return allocation_trace(table.allocation)
+    return allocation_trace(table.allocation).svg()
 
 
 def seconds_of(table: StandIn) -> str:
-    return stage_seconds(table.summary["seconds"])
+    return stage_seconds(table.summary["seconds"]).svg()
 
 
-PICTURES = [shares_of, projection_of, curves_of, trace_of, seconds_of]
+def scores_of(table: StandIn) -> str:
+    counts = [int(count) for count in table.allocation.counts]
+    lift = counts[0] / sum(counts) / 10
+    means = means_by_ratio({0.001: made_scores(counts), 0.01: made_scores(counts, models=["<tree>"], lift=lift)})
+    return score_by_ratio(means, "accuracy", "accuracy").svg()
+
+
+PICTURES = [shares_of, projection_of, curves_of, trace_of, seconds_of, scores_of]
 
 
 def many_classes() -> StandIn:
@@ -92,13 +102,13 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_matplotlib_setti
 
 
 def test_class_shares_say_every_share_before_and_after() -> None:
-    svg = class_shares(class_styles(["no", "yes"], [75, 25]), [75, 25], [6, 4])
+    svg = class_shares(class_styles(["no", "yes"], [75, 25]), [75, 25], [6, 4]).svg()
     assert {"no", "yes", "75 %", "25 %", "60 %", "40 %"} <= set(texts(svg))
 
 
 def test_class_shares_of_many_classes_add_up_in_the_last_bars() -> None:
     rows, counts = [100] * 19 + [1] * 100, [5] * 19 + [1] * 100
-    words = texts(class_shares(class_styles(range(119), rows), rows, counts))
+    words = texts(class_shares(class_styles(range(119), rows), rows, counts).svg())
     assert "100 others together" in words
     assert "5 %" in words  # 100 of 2,000 source rows
     assert "51.3 %" in words  # 100 of 195 condensed rows
@@ -127,7 +137,7 @@ def test_loss_curves_mark_the_chosen_allocation_and_skip_what_is_zero() -> None:
     styles = class_styles(["no", "yes"], [100, 100])
     falls = ClassCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
     flat = ClassCurve(100, 1, np.array([1, 4]), np.array([0.0, 0.0]), 100)
-    svg = loss_curves(styles, [falls, flat], [8, 1], 0.25)
+    svg = loss_curves(styles, [falls, flat], [8, 1], 0.25).svg()
     # Three measured points, the chosen one and the key; of the class without a loss not even its name.
     assert uses(svg, COLOURS[0]) == 5
     assert uses(svg, COLOURS[1]) == 0
@@ -137,9 +147,8 @@ def test_loss_curves_mark_the_chosen_allocation_and_skip_what_is_zero() -> None:
 
 def test_loss_curves_without_any_loss_say_so() -> None:
     flat = ClassCurve(100, 1, np.array([1]), np.array([0.0]), 100)
-    assert texts(loss_curves(class_styles(["a", "b"], [9, 9]), [flat, flat], [1, 1], 0.25)) == [
-        "Every class has a loss of zero."
-    ]
+    picture = loss_curves(class_styles(["a", "b"], [9, 9]), [flat, flat], [1, 1], 0.25)
+    assert texts(picture.svg()) == ["Every class has a loss of zero."]
 
 
 def test_trace_shows_the_bound_only_when_there_is_one() -> None:
@@ -149,15 +158,24 @@ def test_trace_shows_the_bound_only_when_there_is_one() -> None:
         TraceStep(2, 1.0, 1.0, True, 2, (2, 2)),
     )
     with_bound = Allocation("hfils", np.array([2, 2]), 1.0, 4, steps, 0.5, 0.25)
-    assert "lower bound" in texts(allocation_trace(with_bound))
-    words = texts(allocation_trace(replace(with_bound, bound=None)))
+    assert "lower bound" in texts(allocation_trace(with_bound).svg())
+    words = texts(allocation_trace(replace(with_bound, bound=None)).svg())
     assert "lower bound" not in words
     assert "accepted proposal" in words
     assert "rejected proposal" not in words
 
 
+@pytest.mark.parametrize("ratios", [[0.001], [0.001, 0.002, 0.1]])
+def test_scores_against_ratio_mark_every_mean_in_the_panel_of_its_model(ratios: list[float]) -> None:
+    means = means_by_ratio({ratio: made_scores([2, 3], models=["mlp", "boosting", "tree"]) for ratio in ratios})
+    svg = score_by_ratio(means, "macro_f1", "macro-F1").svg()
+    assert {"mlp", "boosting", "tree", "condensed", "random rows", "whole table", "0.001"} <= set(texts(svg))
+    for look in LOOKS.values():
+        assert uses(svg, str(look["color"])) >= 3 * len(ratios)
+
+
 def test_stages_that_took_no_time_can_be_drawn() -> None:
-    assert {"read", "0 ms"} <= set(texts(stage_seconds({"read": 0.0})))
+    assert {"read", "0 ms"} <= set(texts(stage_seconds({"read": 0.0}).svg()))
 
 
 def test_colours_go_to_the_largest_classes_and_are_distinct() -> None:

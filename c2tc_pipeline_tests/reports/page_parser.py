@@ -1,0 +1,67 @@
+"""A page as a test sees it: that its tags nest, what it is made of, what it says and which pictures it holds."""
+
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+
+VOID = {"meta", "img"}
+PLAIN = re.compile(
+    "html|head|meta|title|style|body|main|nav|section|h[1234]|p|a|span|div|d[ltd]|ul|li|table|thead|tbody|t[rhd]|"
+    "figure|figcaption|img"
+)
+ATTRIBUTES = {
+    *("lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "style", "src", "alt"),
+}
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and collects what the page says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def values(self, tag: str, name: str) -> list[str]:
+        """Return the values of an attribute of all elements of a kind."""
+        return [value for found, attribute, value in self.attributes if (found, attribute) == (tag, name)]
+
+    @property
+    def pictures(self) -> list[str]:
+        """The embedded pictures as SVG text; other sources are a mistake."""
+        prefix = "data:image/svg+xml;base64,"
+        sources = self.values("img", "src")
+        assert all(source.startswith(prefix) for source in sources)
+        return [base64.b64decode(source.removeprefix(prefix)).decode() for source in sources]
+
+    def check_harmless(self) -> None:
+        """Check that the page loads nothing, runs nothing, and says so to the browser."""
+        assert all(PLAIN.fullmatch(tag) for tag in self.tags)
+        assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in self.values("meta", "content")
+        assert {name for _, name, _ in self.attributes} <= ATTRIBUTES
+        for _, name, value in self.attributes:
+            if name == "style":
+                assert re.fullmatch(r"background:#[0-9a-f]{6}", value)
+            if name == "href":
+                assert value.startswith("#")

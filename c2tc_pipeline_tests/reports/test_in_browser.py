@@ -1,0 +1,147 @@
+"""The pages in a real browser: everything is drawn, nothing is fetched, nothing runs, nothing sticks out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from c2tc_pipeline.reports import render_leaderboard, render_report, render_table_report
+from c2tc_pipeline.reports.markup import figure
+from c2tc_pipeline.reports.page import page
+from c2tc_pipeline.reports.picture import Picture
+from c2tc_pipeline.reports.score_means import means_by_ratio
+from c2tc_pipeline_tests.browser import Page, open_page
+from c2tc_pipeline_tests.reports.stand_in import made_scores, nasty_stand_in, stand_in
+
+HOSTILE = "<img src=x onerror=\"document.title='taken over'\"><script>document.title='taken over'</script>"
+COUNTS = (60, 40, 30, 20, 10)
+MOST_IN_AN_EMPTY_PICTURE = 50
+
+# The size that each picture is given, and how much of it is in colour: paper, axes and letters are grey, marks are not.
+PICTURES = """
+Promise.all([...document.images].map(async image => {
+  await image.decode();
+  const box = image.getBoundingClientRect();
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [600, 400];
+  const context = canvas.getContext('2d');
+  context.drawImage(image, 0, 0, 600, 400);
+  const points = context.getImageData(0, 0, 600, 400).data;
+  let marked = 0;
+  for (let i = 0; i < points.length; i += 4) {
+    const channels = [points[i], points[i + 1], points[i + 2]];
+    marked += Math.max(...channels) - Math.min(...channels) > 60;
+  }
+  return {alt: image.alt, width: box.width, height: box.height, marked};
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    with open_page() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def table_report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page over two ratios."""
+    tables = {0.001: stand_in(counts=(6, 5, 4, 3, 2), sampled=100), 0.01: stand_in(counts=COUNTS, sampled=100)}
+    scores = {0.001: made_scores((6, 5, 4, 3, 2)), 0.01: made_scores(COUNTS, lift=0.1)}
+    return written(tmp_path_factory.mktemp("report"), render_table_report("flights", tables, scores))
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    return (folder / "page.html").as_uri()
+
+
+def drawn(browser: Page) -> list[dict[str, Any]]:
+    """Return what the browser drew, having checked that no picture is empty."""
+    pictures: list[dict[str, Any]] = browser.evaluate(PICTURES)
+    for picture in pictures:
+        assert picture["width"] > 200, picture
+        assert picture["height"] > 80, picture
+        assert picture["marked"] > MOST_IN_AN_EMPTY_PICTURE, picture
+    return pictures
+
+
+def test_the_table_report_is_drawn_without_a_complaint_or_a_request(browser: Page, table_report: str) -> None:
+    browser.look()
+    browser.open(table_report)
+    assert len(drawn(browser)) == 2 + 2 * 4
+    assert {"Condensed table: flights", "Ratio 0.001", "F1 by class"} <= set(browser.text.splitlines())
+    assert browser.console_errors == []
+    assert browser.requests == [table_report]
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)])
+def test_nothing_sticks_out_and_links_lead_to_their_ratio(
+    browser: Page, table_report: str, width: int, dark: bool
+) -> None:
+    browser.look(width=width, dark=dark)
+    browser.open(table_report)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    shade = browser.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
+    assert (int(shade) < 60) == dark
+    browser.evaluate("[...document.querySelectorAll('nav a')].find(link => link.text === 'Ratio 0.01').click()")
+    top = "document.getElementById('ratio-0.01').getBoundingClientRect().top"
+    browser.wait_until(f"{top} >= 0 && {top} < 200")
+
+
+def test_hostile_names_and_values_do_nothing(browser: Page, tmp_path: Path) -> None:
+    table = stand_in(
+        classes=[HOSTILE, "ok"],
+        class_rows=[90, 10],
+        counts=[6, 4],
+        features=[HOSTILE, "amount"],
+        label_name=HOSTILE,
+        table_name=HOSTILE,
+    )
+    table.original[HOSTILE] = HOSTILE
+    url = written(tmp_path, render_table_report(HOSTILE, {0.1: table}, {0.1: made_scores([6, 4], models=[HOSTILE])}))
+    browser.look()
+    browser.open(url)
+    drawn(browser)
+    assert HOSTILE in browser.text
+    assert browser.evaluate("document.title") == f"Condensed table: {HOSTILE}"
+    assert browser.evaluate("document.scripts.length + document.querySelectorAll('img[src=x], [onerror]').length") == 0
+    assert browser.console_errors == []
+    assert browser.requests == [url]
+
+
+def test_the_policy_would_stop_markup_that_slipped_through(browser: Page, tmp_path: Path) -> None:
+    text = render_report(nasty_stand_in()).replace("</main>", HOSTILE + "</main>")
+    browser.open(written(tmp_path, text))
+    assert "taken over" not in browser.evaluate("document.title")
+    assert len(browser.console_errors) >= 2
+
+
+def test_the_leaderboard_fits_a_wide_window(browser: Page, tmp_path: Path) -> None:
+    means = means_by_ratio({0.001: made_scores(COUNTS), 0.01: made_scores(COUNTS, lift=0.1)})
+    url = written(tmp_path, render_leaderboard(means.assign(table=HOSTILE[:30], rows_in=336_776, rows_out=160)))
+    browser.look(width=1400)
+    browser.open(url)
+    assert "macro-F1 kept" in browser.text
+    assert browser.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))") == 0
+    assert browser.console_errors == []
+
+
+def test_axes_without_marks_would_be_noticed(browser: Page, tmp_path: Path) -> None:
+    empty = Picture(lambda figure: figure.subplots().set_title("nothing in it"), height=300)
+    browser.open(written(tmp_path, page("Empty", "", figure(empty.svg(), "Axes.", "No marks."))))
+    with pytest.raises(AssertionError, match="Axes"):
+        drawn(browser)
+
+
+def test_a_script_that_fails_is_an_error_of_the_test(browser: Page, tmp_path: Path) -> None:
+    broken = "<script>console.error('said'); undefined_name()</script><img src='missing.png'>"
+    browser.open(written(tmp_path, f"<!DOCTYPE html><title>broken</title>{broken}"))
+    said = " | ".join(browser.console_errors)
+    for part in ("said", "undefined_name is not defined", "missing.png"):
+        assert part in said
+    with pytest.raises(AssertionError, match="no_such_name"):
+        browser.evaluate("no_such_name")
