@@ -86,4 +86,7 @@ def build_defs(
     )
 
 
-defs = build_defs()
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Return what Dagster loads; the catalogue is read then, and not when this module is imported."""
+    return build_defs()

@@ -16,7 +16,8 @@ from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condensed_table
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND
 from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
-from c2tc_pipeline.evaluation.scores import evaluate_condensed, mean_scores
+from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.scores import evaluate_condensed
 from c2tc_pipeline.reports import render_report
 from c2tc_pipeline.storage import ContentCache, publish_directory
 from c2tc_pipeline.storage.artefact import check_target

@@ -13,6 +13,7 @@ from c2tc_pipeline.orchestration.versioning import (
     ALGORITHM_VERSIONS,
     PARENTS,
     RECIPE_TAG,
+    VersionOf,
     ancestors,
     current_recipe,
     in_between,
@@ -151,7 +152,7 @@ def test_a_partition_that_nobody_asked_for_has_no_recipe(asset: str, partition: 
 
 
 def test_a_gathering_asset_takes_what_there_is_and_others_need_all(tables: Tables) -> None:
-    def without(*missing: str) -> versioning.VersionOf:
+    def without(*missing: str) -> VersionOf:
         return lambda parent, key: None if f"{parent}/{key}" in missing else "v1"
 
     assert current_recipe("encoded_table", "wide", tables, without("encoder/wide")) is None

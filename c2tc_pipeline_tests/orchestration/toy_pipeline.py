@@ -9,8 +9,8 @@ import dagster as dg
 
 from c2tc_pipeline.orchestration.deliveries import DATA_VERSION_TAG, SOURCE_TAG
 from c2tc_pipeline.orchestration.jobs import JOBS
-from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.ledger import Ledger
+from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.versioning import PARENTS, RECIPE_TAG, partition_keys
 from c2tc_pipeline.tables import Catalogue, TableSpec, source_digest, source_fingerprint
 
