@@ -16,13 +16,16 @@ ifneq ($(HEALTHY),yes)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format clean
+.PHONY: help run ui test check format clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(STAMP) ## Condense the default table to 0.1 % into runs/flights-0.001
-	$(BIN)/c2tc condense --table flights --ratio 0.001 --out runs/flights-0.001
+run: $(STAMP) ## Run the pipeline on the default table; results go to runs/results/flights
+	$(BIN)/c2tc run --table flights
+
+ui: $(STAMP) ## Open the dashboard at http://127.0.0.1:3000 (ARGS="--port 3001" chooses another)
+	$(BIN)/c2tc ui $(ARGS)
 
 test: $(STAMP) ## Run the tests and the examples in the docstrings (ARGS="-k split" selects)
 	$(PYTEST) $(ARGS)
@@ -48,5 +51,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@if [ "$(HEALTHY)" != yes ]; then echo "Making $(VENV)"; '$(PYTHON)' -m venv --clear $(VENV); fi
 	@rm -f $(STAMP)
 	@echo "Installing into $(VENV); the first time takes some minutes"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ui]'
 	@echo "$(CURDIR)" > $(STAMP)

@@ -1,7 +1,8 @@
-"""The command line: ``c2tc condense``, ``c2tc tables``, ``c2tc bench``.
+"""The command line: ``c2tc condense``, ``c2tc tables``, ``c2tc bench``, and those of the pipeline.
 
-Commands parse, call the core and print. Mistakes of the user end with one sentence and exit code 2. Heavy imports
-happen inside commands, so that ``c2tc --help`` answers at once.
+``c2tc run`` and ``c2tc ui`` are in :mod:`c2tc_pipeline.pipeline_commands`. Commands parse, call the core and print.
+Mistakes of the user end with one sentence and exit code 2. Heavy imports happen inside commands, so that
+``c2tc --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ import click
 
 from c2tc_pipeline import __version__
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.pipeline_commands import DEFAULT_CATALOGUE, run, ui
 from c2tc_pipeline.ratio import checked_ratio
 
 if TYPE_CHECKING:
     from c2tc_pipeline.tables import TableSpec
-
-DEFAULT_CATALOGUE = Path("data") / "catalog.yaml"
 
 
 class _Group(click.Group):
@@ -50,6 +50,10 @@ def main() -> None:
     # An arrow or a class name that the terminal's encoding lacks is no reason to fail after the work is done.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+main.add_command(run)
+main.add_command(ui)
 
 
 @main.command()

@@ -80,7 +80,9 @@ def test_the_core_does_not_import_dagster() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["condense", "--help"], ["tables", "--help"]], ids=" ".join
+    "arguments",
+    [["--help"], ["--version"], ["condense", "--help"], ["run", "--help"], ["ui", "--help"], ["tables", "--help"]],
+    ids=" ".join,
 )
 def test_help_answers_without_heavy_imports(arguments: list[str]) -> None:
     code = (

@@ -27,6 +27,8 @@ class EncodedTable:
         The names of the classes, for people.
     validation : tuple of (rows, class numbers), optional
         Validation rows of known classes.
+    origin : str
+        The hash of what the rows were before, where they have one: different rows may look alike when encoded.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class EncodedTable:
     names: tuple[str, ...]
     classes: tuple[str, ...]
     validation: tuple[np.ndarray, np.ndarray] | None = None
+    origin: str = ""
 
     @property
     def class_rows(self) -> list[int]:
@@ -67,7 +70,7 @@ class EncodedTable:
 
         held = (array("validation"), array("validation_classes")) if values["validation"] else None
         edges = np.array(values["edges"], dtype=np.int64)
-        return cls(array("rows"), edges, tuple(values["names"]), tuple(values["classes"]), held)
+        return cls(array("rows"), edges, tuple(values["names"]), tuple(values["classes"]), held, values["origin"])
 
     def _arrays(self) -> dict[str, np.ndarray]:
         held = (
@@ -83,4 +86,5 @@ class EncodedTable:
             "classes": list(self.classes),
             "edges": [int(edge) for edge in self.edges],
             "validation": self.validation is not None,
+            "origin": self.origin,
         }

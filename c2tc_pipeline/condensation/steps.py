@@ -52,7 +52,12 @@ def fit_encoder(encoder: TableEncoder, prepared: PreparedTable, *, progress: Pro
 
 
 def encode_table(
-    encoder: TableEncoder, prepared: PreparedTable, by_class: ClassOrder, *, validation: pd.DataFrame | None = None
+    encoder: TableEncoder,
+    prepared: PreparedTable,
+    by_class: ClassOrder,
+    *,
+    validation: pd.DataFrame | None = None,
+    origin: str = "",
 ) -> EncodedTable:
     """Encode training rows in the order of their classes, and validation rows beside them.
 
@@ -66,6 +71,8 @@ def encode_table(
         Their order by class.
     validation : DataFrame, optional
         Other labelled rows, as they were read.
+    origin : str
+        The hash of what the training rows are made from.
     """
     return EncodedTable(
         X=encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order)),
@@ -75,6 +82,7 @@ def encode_table(
         validation=None
         if validation is None
         else _encoded_validation(validation, str(prepared.y.name), encoder, by_class.classes),
+        origin=origin,
     )
 
 

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import dagster as dg
 
+from c2tc_pipeline.orchestration.intervals import seconds_between_looks
 from c2tc_pipeline.orchestration.ledger import Ledger
 from c2tc_pipeline.orchestration.versioning import Partition, ancestors
 from c2tc_pipeline.tables.spec import TableSpec

@@ -198,7 +198,7 @@ def of_condensed(table: CondensedTable) -> Metadata:
 
 def of_scores(scores: pd.DataFrame) -> Metadata:
     """Return accuracy and macro-F1 of each model and training set."""
-    from c2tc_pipeline.evaluation.scores import mean_scores
+    from c2tc_pipeline.evaluation.averages import mean_scores
     from c2tc_pipeline.reports.exhibits import TITLES
 
     means = mean_scores(scores)

@@ -1,6 +1,6 @@
 """The nightly schedules: one for each job, launching only what is out of date.
 
-What "out of date" means stands in :mod:`c2tc_pipeline.orchestration.versioning`, whether a source changed in
+What "out of date" means stands in :mod:`c2tc_pipeline.orchestration.ledger`, whether a source changed in
 :mod:`c2tc_pipeline.orchestration.deliveries`.
 
 A partition whose run fails stays out of date and is launched once more each night: what was only away comes back, and

@@ -51,6 +51,10 @@ PARENTS: dict[str, tuple[str, ...]] = {
 }
 """What each asset reads, in an order in which they can be made."""
 
+# The version of an encoded table names the training rows behind it. That of the validated table names the test rows
+# too, which are of no concern to condensing.
+_NAMED_ELSEWHERE = {"condensed_table": {"validated_table"}}
+
 BY_CELL = frozenset({"cluster_allocation", "condensed_table", "evaluation_scores"})
 UNPARTITIONED = frozenset({"leaderboard"})
 
@@ -191,7 +195,8 @@ def current_recipe(
         found = {f"{parent}/{key}": version for key in keys if (version := version_of(parent, key)) is not None}
         if not found:
             return None
-        versions |= found
+        if parent not in _NAMED_ELSEWHERE.get(asset, ()):
+            versions |= found
     if partition is None:
         return recipe(asset, {}, versions)
     table, ratio = Partitions.parse(partition)

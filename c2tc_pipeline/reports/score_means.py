@@ -29,11 +29,7 @@ def means_by_ratio(scores: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     >>> means_by_ratio({0.01: one, 0.001: one})["ratio"].tolist()
     [0.001, 0.01]
     """
-    found = [
-        timeless_means(scores[ratio]).assign(ratio=ratio)
-        for ratio in sorted(scores)
-        if len(scores[ratio])
-    ]
+    found = [timeless_means(scores[ratio]).assign(ratio=ratio) for ratio in sorted(scores) if len(scores[ratio])]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 

@@ -20,7 +20,7 @@ def baseline_of(spec: TableSpec) -> str:
     >>> baseline_of(spec) == baseline_of(spec.model_copy(update={"label": "z"}))
     False
     """
-    return hash_json([spec.label, {name: role.value for name, role in spec.roles.items()}, spec.checks.baseline])
+    return hash_json([spec.label, {name: str(role) for name, role in spec.roles.items()}, spec.checks.baseline])
 
 
 def unfit(frame: pd.DataFrame, spec: TableSpec, schema: str | None) -> list[SchemaFailure]:

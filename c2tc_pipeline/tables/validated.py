@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.notices import Notice
-from c2tc_pipeline.storage.hashing import hash_frame, hash_json
+from c2tc_pipeline.storage.hashing import hash_array, hash_frame, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.acceptance import baseline_of
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
@@ -86,6 +86,12 @@ class ValidatedTable:
     def digest(self) -> str:
         """Return the hash of everything in it."""
         return hash_json([hash_frame(self.frame), hash_frame(self.split_frame()), self._description()])
+
+    def training_digest(self) -> str:
+        """Return the hash of what condensing sees of it: no row of the other sides."""
+        described = self._description()
+        train = [hash_frame(self.part("train")), hash_array(self.positions("train"))]
+        return hash_json([*train, described["label"], described["roles"], described["notices"]])
 
     def write_files(self, directory: Path) -> None:
         """Write the table into an existing directory."""

@@ -45,7 +45,13 @@ def encode_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
             prepared = validated_table.prepared()
             by_class = ClassOrder.of(prepared.y.to_numpy())
             validation = validated_table.part("validation")
-            encoded = encode_table(encoder, prepared, by_class, validation=None if validation.empty else validation)
+            encoded = encode_table(
+                encoder,
+                prepared,
+                by_class,
+                validation=None if validation.empty else validation,
+                origin=validated_table.training_digest(),
+            )
             return step.result(encoded, metadata=metadata.of_encoded(encoded, encoder))
 
     return [encoder, encoded_table]

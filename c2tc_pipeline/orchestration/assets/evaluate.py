@@ -47,7 +47,7 @@ def evaluate_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         description="The scores of all tables and ratios side by side.",
     )
     def leaderboard(context: dg.AssetExecutionContext, evaluation_scores: dict[str, pd.DataFrame]):  # type: ignore[no-untyped-def]
-        from c2tc_pipeline.evaluation.scores import gather_scores
+        from c2tc_pipeline.evaluation.averages import gather_scores
 
         with options.step(context) as step:
             cells = {Partitions.parse(key): scores for key, scores in evaluation_scores.items()}

@@ -1,5 +1,7 @@
 """What people read: ``report``, one page a table."""
 
+from typing import TypeVar
+
 import dagster as dg
 import pandas as pd
 
@@ -9,6 +11,8 @@ from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.values import CondensedTable
 
 GROUP = "report"
+
+T = TypeVar("T")
 
 
 def report_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
@@ -35,5 +39,5 @@ def report_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
     return [report]
 
 
-def _by_ratio(cells: dict[str, object]) -> dict[float, object]:
+def _by_ratio(cells: dict[str, T]) -> dict[float, T]:
     return {ratio: value for key, value in cells.items() if (ratio := Partitions.parse(key)[1]) is not None}
