@@ -1,0 +1,101 @@
+"""What people see: the real dashboard in a real browser, over a pipeline that was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from c2tc_pipeline.orchestration.versioning import PARENTS, partition_keys
+from c2tc_pipeline_tests.browser import Page, open_page
+from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline_tests.orchestration.live import Dashboard, Site, running_dashboard
+
+pytestmark = pytest.mark.slow
+
+TABLE = "people"
+CELL = f"{TABLE}|0.1"
+# The dashboard shows long Markdown, as every picture is, when this is clicked.
+CLOSED = "[...document.querySelectorAll('a')].filter(link => link.innerText == '[Show Markdown]')"
+LOADED = "[...document.images].filter(image => image.naturalWidth > 0)"
+STALENESS = """query ($asset: [String!]!, $partition: String) {
+  assetNodes(assetKeys: [{path: $asset}]) { staleStatus(partition: $partition) }
+}"""
+NIGHT = """mutation ($schedule: ScheduleSelector!) {
+  scheduleDryRun(selectorData: $schedule, timestamp: 1800000000) {
+    ... on PythonError { message }
+    ... on DryRunInstigationTick { evaluationResult { skipReason runRequests { runKey } error { message } } }
+  }
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site on which everything was made."""
+    with Site(tmp_path_factory.mktemp("site")) as site:
+        site.add(TABLE, mixed_table(400))
+        site.run_all()
+        yield site
+
+
+@pytest.fixture(scope="module")
+def dashboard(site: Site) -> Iterator[Dashboard]:
+    with running_dashboard(site) as dashboard:
+        yield dashboard
+
+
+@pytest.fixture
+def page(dashboard: Dashboard) -> Iterator[Page]:
+    """A page of the dashboard, which must have no reason to complain and ask nobody else."""
+    with open_page(width=1400, height=1000) as page:
+        yield page
+        assert page.console_errors == []
+        assert [address for address in page.requests if not address.startswith(dashboard.url)] == []
+
+
+def says(page: Page, *texts: str) -> None:
+    """Wait until a page says all of these."""
+    for text in texts:
+        page.wait_until(f"document.body.innerText.includes({text!r})")
+
+
+def test_it_lists_every_asset(page: Page, dashboard: Dashboard) -> None:
+    page.open(f"{dashboard.url}/assets")
+    says(page, *PARENTS)
+
+
+def test_a_partition_shows_its_numbers_and_pictures(page: Page, dashboard: Dashboard, site: Site) -> None:
+    page.open(f"{dashboard.url}/assets/condensed_table?view=partitions&partition={quote(CELL)}")
+    told = site.told("condensed_table", CELL)
+    says(page, CELL, "rows_in", str(told["rows_in"]), "objective", str(told["objective"]), "projection")
+    assert page.evaluate(f"{CLOSED}.length") == 2
+    for number, first_words in enumerate(("Bars of the share", "Scatter plot of")):
+        page.evaluate(f"{CLOSED}[{number}].click()")
+        page.wait_until(f"{LOADED}.some(image => image.alt.startsWith('{first_words}'))")
+        page.evaluate("[...document.querySelectorAll('button')].find(button => button.innerText == 'Close').click()")
+        page.wait_until("document.images.length == 0")
+
+
+def test_the_checks_of_an_asset_are_listed(page: Page, dashboard: Dashboard) -> None:
+    page.open(f"{dashboard.url}/assets/condensed_table?view=checks")
+    says(page, "few_singletons", "near_bound", "condensed rows repeat a source row", "Passed")
+
+
+def test_nothing_looks_out_of_date_after_a_run(dashboard: Dashboard, site: Site) -> None:
+    for asset in PARENTS:
+        for partition in partition_keys(asset, site.catalogue):
+            [node] = dashboard.ask(STALENESS, asset=[asset], partition=partition)["assetNodes"]
+            assert (asset, node["staleStatus"]) == (asset, "FRESH")
+
+
+@pytest.mark.parametrize("job", ["ingest", "condense", "report", "leaderboard"])
+def test_the_schedules_have_nothing_to_do_after_a_run(dashboard: Dashboard, job: str) -> None:
+    schedule = {
+        "scheduleName": f"{job}_nightly",
+        "repositoryName": "__repository__",
+        "repositoryLocationName": "c2tc_pipeline.definitions",
+    }
+    tick = dashboard.ask(NIGHT, schedule=schedule)["scheduleDryRun"]
+    assert tick["evaluationResult"]["skipReason"] == "Everything is up to date.", tick
+    assert tick["evaluationResult"]["runRequests"] == []
