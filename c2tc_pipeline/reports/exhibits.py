@@ -154,6 +154,8 @@ def ratio_exhibit(means: pd.DataFrame, metric: str) -> Exhibit:
         Which score.
     """
     title = TITLES[metric]
+    several = "Dots are means over the seeds, bars one standard deviation to either side."
+    spread = several if means["seeds"].max() > 1 else "Each dot is one seed; another seed gives other scores."
     ratios = ", ".join(wording.ratio(ratio) for ratio in dict.fromkeys(means["ratio"]))
     models = ", ".join(wording.shortened(model, 40) for model in dict.fromkeys(means["model"]))
     return Exhibit(
@@ -161,5 +163,5 @@ def ratio_exhibit(means: pd.DataFrame, metric: str) -> Exhibit:
         score_by_ratio(means, metric, title.lower() if metric == "accuracy" else title),
         f"{title} of {models} trained on condensed, random and all rows, at ratio {ratios}.",
         "Models trained on the condensed rows, on as many rows drawn at random, and on the whole table, tested on rows "
-        "that nothing else has seen. Dots are means over the seeds, bars one standard deviation to either side.",
+        f"that nothing else has seen. {spread}",
     )
