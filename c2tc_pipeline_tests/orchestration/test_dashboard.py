@@ -48,8 +48,7 @@ def living(group: int) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
-@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "terminated"])
-def test_the_dashboard_from_start_to_end(tmp_path: Path, told: signal.Signals) -> None:
+def test_the_dashboard_from_start_to_end(tmp_path: Path) -> None:
     toy_catalogue(tmp_path, "wide")
     table = {"source": "wide.csv", "label": "y", "ratios": [0.1]}
     (tmp_path / "catalog.yaml").write_text(json.dumps({"tables": {"wide": table}}))
@@ -70,7 +69,8 @@ def test_the_dashboard_from_start_to_end(tmp_path: Path, told: signal.Signals) -
         [group] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         assert len(living(int(group))) > 2
         found = ask(port, QUERY)
-        process.send_signal(told)
+        # What a service manager sends; Ctrl-C takes the same way without a handler of our own.
+        process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == "Stopping.\n"
     assert process.returncode == 0
     keys = {node["key"]["path"][0]: node["definition"]["partitionKeys"] for node in found["assetsOrError"]["nodes"]}
