@@ -16,6 +16,12 @@ from c2tc_pipeline_tests.storage.places import Place
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_server
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files with slow tests first, so that in the end no process is left alone with one of them."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder with the paper's tables; tests that need them skip where it is absent."""

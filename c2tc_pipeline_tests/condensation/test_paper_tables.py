@@ -25,7 +25,7 @@ TABLES = (
 WHOLE_WAY, FROM_ENCODED = 0.001, {0.01: 60_000, 0.0001: None}
 """The ratios, and of how many rows at most those are taken that start from encoded ones."""
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.shared_data, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
