@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from c2tc_pipeline import __version__
+from c2tc_pipeline.defaults import CATALOGUE
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.pipeline_commands import DEFAULT_CATALOGUE, run, ui
+from c2tc_pipeline.pipeline_commands import run, ui
 from c2tc_pipeline.ratio import checked_ratio
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ main.add_command(ui)
 @main.command()
 @click.argument("file", required=False)
 @click.option("--table", "table_name", help="A table of the catalogue, instead of FILE and --label.")
-@click.option("--catalogue", type=click.Path(path_type=Path), default=DEFAULT_CATALOGUE, show_default=True)
+@click.option("--catalogue", type=click.Path(path_type=Path), default=CATALOGUE, show_default=True)
 @click.option("--label", help="The column to predict.")
 @click.option("--ratio", type=float, help="Condensed rows as a share of the rows, in (0, 1].  [default: 0.01]")
 @click.option("--rows", type=int, help="Condensed rows in all, instead of --ratio.")
@@ -180,7 +181,7 @@ def condense(
 
 
 @main.command()
-@click.argument("catalogue", type=click.Path(path_type=Path), default=DEFAULT_CATALOGUE)
+@click.argument("catalogue", type=click.Path(path_type=Path), default=CATALOGUE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tables(catalogue: Path, as_json: bool) -> None:
     """List the tables of CATALOGUE and check that each can be read and has its label."""
@@ -231,7 +232,7 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
     if table_name is not None:
         if label is not None:
             raise InputError("--label is given by the catalogue; leave it out with --table.")
-        if catalogue == DEFAULT_CATALOGUE and not catalogue.exists():
+        if catalogue == CATALOGUE and not catalogue.exists():
             raise InputError(f"There is no catalogue {str(catalogue)!r} here; name yours with --catalogue.")
         loaded = load_catalogue(catalogue)
         spec = loaded.table(table_name)

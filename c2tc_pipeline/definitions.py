@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from c2tc_pipeline import defaults
 from c2tc_pipeline.orchestration import jobs
 from c2tc_pipeline.orchestration.asset_options import RETRIES, AssetOptions
 from c2tc_pipeline.orchestration.assets import all_assets
@@ -24,9 +24,6 @@ from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
 from c2tc_pipeline.orchestration.schedules import nightly_schedules
 from c2tc_pipeline.orchestration.sensors import failure_sensor, source_sensor
 from c2tc_pipeline.tables import Catalogue, load_catalogue
-
-DEFAULT_CATALOGUE = Path("data") / "catalog.yaml"
-DEFAULT_STORAGE = Path("runs") / "store"
 
 # Steps are forked from a process that has imported what they need: a step starts at once, and still can't take the run
 # along when it is killed. Two of them, because their number of threads is not ours to know.
@@ -66,14 +63,14 @@ def build_defs(
     >>> sorted(key.to_user_string() for key in defs.resolve_all_asset_keys())[:3]
     ['cluster_allocation', 'condensed_table', 'encoded_table']
     """
-    catalogue = catalogue or load_catalogue(os.environ.get("C2TC_CATALOGUE") or DEFAULT_CATALOGUE)
-    storage = storage or os.environ.get("C2TC_STORAGE") or str(DEFAULT_STORAGE)
+    catalogue = catalogue or load_catalogue(os.environ.get("C2TC_CATALOGUE") or defaults.CATALOGUE)
+    storage = storage or os.environ.get("C2TC_STORAGE") or str(defaults.STORAGE)
     partitions = Partitions.of(catalogue)
     options = AssetOptions(catalogue, partitions, retries)
     return dg.Definitions(
         assets=all_assets(options),
         asset_checks=all_checks(options),
-        jobs=[jobs.ingest_job, jobs.condense_job, jobs.report_job, jobs.leaderboard_job],
+        jobs=jobs.JOBS,
         schedules=nightly_schedules(catalogue),
         sensors=[source_sensor(catalogue), failure_sensor(), automation_sensor(dg.AssetSelection.all())],
         resources={

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from c2tc_pipeline import defaults
+
 if TYPE_CHECKING:
     from c2tc_pipeline.orchestration.run_events import RunEvent
-
-DEFAULT_CATALOGUE = Path("data") / "catalog.yaml"
-DEFAULT_STORAGE = str(Path("runs") / "store")
-DEFAULT_HOME = Path("runs") / "dagster"
-DEFAULT_RESULTS = Path("runs") / "results"
 
 
 def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,7 +25,7 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
             "--home",
             type=click.Path(path_type=Path),
             envvar="DAGSTER_HOME",
-            default=DEFAULT_HOME,
+            default=defaults.DAGSTER_HOME,
             show_default=True,
             show_envvar=True,
             help="Folder of the Dagster instance.",
@@ -36,7 +33,7 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--storage",
             envvar="C2TC_STORAGE",
-            default=DEFAULT_STORAGE,
+            default=str(defaults.STORAGE),
             show_default=True,
             show_envvar=True,
             help="Where artefacts are stored: a path or s3://bucket/prefix.",
@@ -45,7 +42,7 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
             "--catalogue",
             type=click.Path(path_type=Path),
             envvar="C2TC_CATALOGUE",
-            default=DEFAULT_CATALOGUE,
+            default=defaults.CATALOGUE,
             show_default=True,
             show_envvar=True,
         ),
@@ -60,7 +57,7 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    default=DEFAULT_RESULTS,
+    default=defaults.RESULTS,
     show_default=True,
     help="Results are copied into a folder here, one a table; replaced if c2tc made it.",
 )

@@ -15,12 +15,12 @@ from c2tc_pipeline.clustering import ClassCurve
 from c2tc_pipeline.encoding import TableEncoder, load_encoder, save_encoder
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage import publish_directory, verify_directory
+from c2tc_pipeline.storage.files import TIMINGS_NAME
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
 ARTEFACT_KIND = "condensed-table"
 # What differs between two runs over the same rows has a file of its own, so that all others are equal byte by byte.
 TIMINGS = ("seconds", "cache_hits")
-TIMINGS_NAME = "timings.json"
 
 
 @dataclass

@@ -48,7 +48,7 @@ def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
     return means[["training_set", "model", *means.columns[2:]]]
 
 
-def gather_scores(cells: Mapping[tuple[str, float | None], pd.DataFrame]) -> pd.DataFrame:
+def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFrame:
     """Put the scores of many tables and ratios below each other, averaged over seeds.
 
     Parameters
@@ -74,9 +74,6 @@ def gather_scores(cells: Mapping[tuple[str, float | None], pd.DataFrame]) -> pd.
         means = mean_scores(scores).drop(columns="fit_seconds", errors="ignore")
         rows = means.set_index("training_set")["rows"]
         rows_in, rows_out = (int(rows[kind].max()) for kind in ("whole", "condensed"))
-        for place, (name, value) in enumerate(
-            [("table", table), ("ratio", ratio), ("rows_in", rows_in), ("rows_out", rows_out)]
-        ):
-            means.insert(place, name, value)
-        parts.append(means)
+        named = pd.DataFrame({"table": table, "ratio": ratio, "rows_in": rows_in, "rows_out": rows_out}, means.index)
+        parts.append(pd.concat([named, means], axis=1))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -1,11 +1,15 @@
-"""The schema that a delivery is held against: that of the last table that went on."""
+"""The schema that a delivery is held against: that of the first table that was accepted under the present baseline.
+
+Not that of the last one: a delivery that happens to lack a class or a missing value would forbid them from then on.
+"""
 
 from __future__ import annotations
 
 from c2tc_pipeline.orchestration.formats import FORMATS
 from c2tc_pipeline.orchestration.io_managers import StoreIOManager, artefact_key
 from c2tc_pipeline.tables import TableSpec
-from c2tc_pipeline.tables.validated import stored_schema
+from c2tc_pipeline.tables.acceptance import baseline_of
+from c2tc_pipeline.tables.validated import read_schema
 
 
 def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
@@ -18,8 +22,9 @@ def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
     spec : TableSpec
         The table's description.
     """
-    key = artefact_key("validated_table", spec.name)
-    if not io_manager.store.newest_version(key):
-        return None
-    with io_manager.store.fetch(key, kind=FORMATS["validated_table"].kind) as directory:
-        return stored_schema(directory, spec)
+    key, mark = artefact_key("validated_table", spec.name), baseline_of(spec)
+    for version in io_manager.store.versions(key):
+        if io_manager.store.published(key, version).settings.get("baseline") == mark:
+            with io_manager.store.fetch(key, version=version, kind=FORMATS["validated_table"].kind) as directory:
+                return read_schema(directory)
+    return None

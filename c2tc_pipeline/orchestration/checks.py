@@ -18,6 +18,9 @@ from c2tc_pipeline.orchestration.values import CondensedTable
 from c2tc_pipeline.tables import TableSpec, unfit
 from c2tc_pipeline.tables.acceptance import sentence
 
+# Further back than any number of reruns of one delivery is likely to reach.
+_DELIVERIES_LOOKED_AT = 50
+
 
 def all_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
     """Return every check of the pipeline."""
@@ -33,8 +36,8 @@ def _raw_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
         partitions_def=options.partitions.datasets,
         required_resource_keys={"io_manager"},
         retry_policy=options.retries,
-        description="The table is usable and fits the schema of the last one that was accepted; otherwise nothing "
-        "after it runs, and what was made before stays as it is.",
+        description="The table is usable and fits the schema of the first one that was accepted; otherwise "
+        "nothing after it runs, and what was made before stays as it is.",
     )
     def fits_schema(context: dg.AssetCheckExecutionContext, raw_table: pd.DataFrame) -> dg.AssetCheckResult:
         spec = _spec(context, options)
@@ -49,16 +52,18 @@ def _raw_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset="raw_table",
         partitions_def=options.partitions.datasets,
-        description="The classes have about the shares that they had in the delivery before.",
+        description="The classes have about the shares that they had in the last accepted delivery before this one.",
     )
     def label_drift(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         spec = _spec(context, options)
-        wanted = dg.AssetRecordsFilter(dg.AssetKey("raw_table"), asset_partitions=[spec.name])
-        events = [record.asset_materialization for record in context.instance.fetch_materializations(wanted, 2).records]
-        shares = [_class_shares(event.metadata) for event in events if event is not None]
-        if len(shares) < 2:
-            return _warning(True, "There is no delivery before this one.")
-        now, before = shares
+        [delivered] = _told(context.instance, "raw_table", spec.name, most=1)
+        accepted = _told(context.instance, "validated_table", spec.name, most=_DELIVERIES_LOOKED_AT)
+        # The same bytes again are no other delivery, and one that was refused is none to go by.
+        version = delivered["data_version"].value
+        earlier = [told for told in accepted if told["source_version"].value != version]
+        if not earlier:
+            return _warning(True, "There is no accepted delivery before this one.")
+        now, before = _class_shares(delivered), _class_shares(earlier[0])
         drift = sum(abs(now.get(name, 0) - before.get(name, 0)) for name in {*now, *before}) / 2
         return _warning(
             drift <= spec.checks.drift,
@@ -96,7 +101,7 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
             return _warning(True, "There is no bound for this allocation.")
         return _warning(
             gap <= allowed,
-            f"The objective is {gap:.2%} above its bound; up to {allowed:.0%} is in order.",
+            f"The objective may be {gap:.2%} too high, by its bound; up to {allowed:.0%} is in order.",
             gap=gap,
         )
 
@@ -113,10 +118,11 @@ def _accuracy_check(options: AssetOptions) -> dg.AssetChecksDefinition:
         margin = _spec(context, options).checks.accuracy_margin
         means = evaluation_scores.groupby(["model", "training_set"])["accuracy"].mean().unstack()
         behind = means["whole"] - means["condensed"]
-        worst = str(behind.idxmax())
+        worst, points = str(behind.idxmax()), 100 * float(behind.max())
+        cost = f"cost {points:.1f} points of accuracy" if points > 0 else "cost no accuracy"
         return _warning(
             behind.max() <= margin,
-            f"With {worst}, condensed rows cost {behind.max():.1%} of accuracy; up to {margin:.0%} is in order.",
+            f"With {worst}, condensed rows {cost}; up to {100 * margin:g} points are in order.",
             **{f"{model}_behind": float(value) for model, value in behind.items()},
         )
 
@@ -131,6 +137,13 @@ def _warning(passed: bool, description: str, **numbers: float) -> dg.AssetCheckR
     return dg.AssetCheckResult(
         passed=bool(passed), severity=dg.AssetCheckSeverity.WARN, description=description, metadata=numbers
     )
+
+
+def _told(instance: dg.DagsterInstance, asset: str, partition: str, *, most: int) -> list[Any]:
+    """Return the metadata of the last materialisations, the newest first."""
+    wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition])
+    events = [record.asset_materialization for record in instance.fetch_materializations(wanted, most).records]
+    return [event.metadata for event in events if event is not None]
 
 
 def _class_shares(told: Any) -> dict[str, float]:

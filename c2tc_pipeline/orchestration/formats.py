@@ -17,14 +17,13 @@ import pandas as pd
 
 from c2tc_pipeline.evaluation.stored import read_scores, write_scores
 from c2tc_pipeline.orchestration.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
-from c2tc_pipeline.storage.files import files_below, relative_name
+from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.hashing import hash_file, hash_frame, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables import ValidatedTable
 
 T = TypeVar("T")
 
-TIMINGS_NAME = "timings.json"
 PAGE_NAME = "report.html"
 TABLE_NAME = "table.parquet"
 

@@ -103,6 +103,10 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
         process = _process_of(instance, run.run_id)
         if process is None or _is_alive(process):
             continue
+        # It may have ended by itself since it was listed.
+        now = instance.get_run_by_id(run.run_id)
+        if now is None or now.status != dg.DagsterRunStatus.STARTED:
+            continue
         # What Dagster's own monitor does when it finds a dead run, which with runs of one machine it can't.
         instance.report_run_failed(run, f"The process of this run ({process}) is gone.")
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)

@@ -28,6 +28,8 @@ from c2tc_pipeline.storage.roots import split_root
 
 REPLACES_VERSION = "replaces_version"
 DATA_VERSION = "data_version"
+# What an asset tells about its value under these names is kept with the version, where a reader of it finds it.
+KEPT = (DATA_VERSION, "baseline")
 
 
 def artefact_key(asset: str, partition: str | None = None) -> str:
@@ -107,7 +109,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
                 settings={
                     "run_id": context.run_id,
                     "partition": partition,
-                    DATA_VERSION: _told(context, DATA_VERSION),
+                    **{name: found for name in KEPT if (found := _told(context, name)) is not None},
                 },
                 after=_told(context, REPLACES_VERSION),
             )

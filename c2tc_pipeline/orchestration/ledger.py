@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from c2tc_pipeline.orchestration.versioning import (
+    PARENTS,
     RECIPE_TAG,
     UNPARTITIONED,
     Partition,
     current_recipe,
+    gathers,
     in_between,
     keys_above,
     partition_keys,
@@ -64,13 +66,31 @@ class Ledger:
 
     def expected(self, asset: str, partition: Partition) -> str | None:
         """Return the recipe by which a partition would be made now; None if it can't or should not be."""
-        return current_recipe(asset, partition, self._catalogue, self.version)
+        if not gathers(asset):
+            return current_recipe(asset, partition, self._catalogue, self.version)
+        cells = self.cells(asset, partition)
+        return current_recipe(
+            asset, partition, self._catalogue, lambda parent, key: self.version(parent, key) if key in cells else None
+        )
+
+    def cells(self, asset: str, partition: Partition) -> set[str]:
+        """Return the cells that an asset which gathers cells is made from: those that are there and up to date."""
+        tables = tables_of(partition, self._catalogue)
+        return {
+            key
+            for key in partition_keys(PARENTS[asset][-1], tables)
+            if key is not None
+            and all(self.version(name, key) and key not in self._differs(name) for name in PARENTS[asset])
+        }
 
     def behind(self, asset: str, partition: Partition) -> list[str]:
         """Return which assets have to be remade before a partition can be, because its parents would not agree.
 
-        One that was never made is not among them: an asset that gathers does without it, and any other has no recipe.
+        One that was never made is not among them, because without it there is no recipe. An asset that gathers cells
+        does without those that are out of date.
         """
+        if gathers(asset):
+            return []
         tables = tables_of(partition, self._catalogue)
         return [
             name

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from c2tc_pipeline.evaluation.stored import SCORES_NAME
 from c2tc_pipeline.orchestration.formats import FORMATS, PAGE_NAME
 from c2tc_pipeline.orchestration.io_managers import artefact_key
 from c2tc_pipeline.orchestration.partitions import Partitions
@@ -23,7 +24,6 @@ from c2tc_pipeline.tables import TableSpec
 RESULTS_KIND = "pipeline-results"
 _CONDENSED = "condensed_table"
 _SCORES = "evaluation_scores"
-SCORES_NAME = "scores.parquet"
 
 
 def check_results_folder(folder: Path) -> None:
@@ -76,7 +76,7 @@ def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> p
     """
     from c2tc_pipeline.evaluation.averages import gather_scores
 
-    cells: dict[tuple[str, float | None], pd.DataFrame] = {}
+    cells: dict[tuple[str, float], pd.DataFrame] = {}
     for ratio in ratios:
         with _newest(store, _SCORES, Partitions.cell_key(table, ratio)) as directory:
             cells[table, ratio] = FORMATS[_SCORES].read(directory)

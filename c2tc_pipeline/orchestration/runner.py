@@ -164,6 +164,6 @@ class _Jobs:
 
 
 def _is_on_this_machine(home: Path) -> bool:
-    """Tell whether an instance keeps its runs in its own folder, as it does unless its settings name a database."""
+    """Tell whether an instance has its runs here, as it does unless its settings name a database or a launcher."""
     settings = yaml.safe_load((home / SETTINGS.name).read_text(encoding="utf-8")) or {}
-    return not {"storage", "run_storage", "event_log_storage"} & settings.keys()
+    return not {"storage", "run_storage", "event_log_storage", "run_launcher"} & settings.keys()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import dagster as dg
 
@@ -22,8 +22,10 @@ from c2tc_pipeline.orchestration.io_managers import DATA_VERSION, REPLACES_VERSI
 from c2tc_pipeline.orchestration.ledger import Ledger
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
-from c2tc_pipeline.orchestration.versioning import RECIPE_TAG, current_recipe
+from c2tc_pipeline.orchestration.versioning import RECIPE_TAG, current_recipe, gathers
 from c2tc_pipeline.tables import Catalogue, TableSpec
+
+Value = TypeVar("Value")
 
 RESOURCES = frozenset({"io_manager", "cache", "device"})
 
@@ -64,14 +66,16 @@ class Step:
                 f"{self.asset} of {self.partition} can't be made yet: {behind[0]} of {self.table!r} is out of date and "
                 "would not fit what came before it; make that first."
             )
-        # What was read counts, not what is newest by now: another run may have been at work since the inputs were
-        # loaded.
-        self._recipe = current_recipe(
-            self.asset,
-            self.partition,
-            self.catalogue,
-            lambda asset, key: self.io_manager.version_read(asset, key) or ledger.version(asset, key),
-        )
+        self.cells = ledger.cells(self.asset, self.partition) if gathers(self.asset) else set()
+
+        def version(asset: str, key: str) -> str | None:
+            # What was read counts, not what is newest by now: another run may have been at work since the inputs were
+            # loaded. Of the cells of the grid only those count that are used.
+            if gathers(self.asset):
+                return self.io_manager.version_read(asset, key) if key in self.cells else None
+            return self.io_manager.version_read(asset, key) or ledger.version(asset, key)
+
+        self._recipe = current_recipe(self.asset, self.partition, self.catalogue, version)
         self._fallbacks_watch = watch_fallbacks()
         self._fallbacks: list[Fallback] = self._fallbacks_watch.__enter__()
         self._memory = PeakWatch()
@@ -118,6 +122,21 @@ class Step:
         """The device on which heavy work begins."""
         resource: DeviceResource = self.context.resources.device
         return resource.choose(self.spec.settings.device)
+
+    def used(self, values: Mapping[str, Value]) -> dict[tuple[str, float], Value]:
+        """Return, of the cells that an asset gathers, those that are up to date, by table and ratio.
+
+        One that is out of date, or that the catalogue does not list any more, would stand beside others that it does
+        not belong with.
+        """
+        used = {}
+        for key, value in values.items():
+            table, ratio = Partitions.parse(key)
+            if key in self.cells and ratio is not None:
+                used[table, ratio] = value
+        if not used:
+            raise InputError(f"{self.asset} has nothing to show yet: no cell is made and up to date; run condense_job.")
+        return used
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell about progress; the signature is that of a stage listener."""

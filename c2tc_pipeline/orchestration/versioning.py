@@ -36,7 +36,11 @@ ALGORITHM_VERSIONS = {
     "report": "1",
     "leaderboard": "1",
 }
-"""Raise an asset's number whenever the same inputs and settings give another result."""
+"""Raise an asset's number whenever the same inputs and settings give another result.
+
+Where its result is cached, raise the number in the cache's key as well: ``AUTOENCODER_VERSION``, ``CURVE_VERSION`` or
+``SCORES_VERSION``. Either alone does half: one remakes from the old cache, the other waits for a reason to remake.
+"""
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "raw_table": (),
@@ -86,6 +90,17 @@ def in_between(asset: str) -> list[str]:
     return [name for name in ancestors(asset) if not set(PARENTS[asset]).isdisjoint(ancestors(name))]
 
 
+def gathers(asset: str) -> bool:
+    """Return whether an asset puts together cells of the grid, as many as there are, and is none itself.
+
+    Examples
+    --------
+    >>> gathers("report"), gathers("condensed_table")
+    (True, False)
+    """
+    return asset not in BY_CELL and not BY_CELL.isdisjoint(PARENTS[asset])
+
+
 def partition_keys(asset: str, catalogue: Mapping[str, TableSpec]) -> Sequence[Partition]:
     """Return the partitions that an asset should have; None stands for the whole of an asset without partitions.
 
@@ -105,7 +120,7 @@ def partition_keys(asset: str, catalogue: Mapping[str, TableSpec]) -> Sequence[P
 def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict[str, Any]:
     """Return the settings of a table that an asset reads, and no others.
 
-    The device never counts: the same table comes out of every one of them.
+    The device does not count: the same comes out of every one of them, but for rounding.
 
     Examples
     --------
@@ -192,7 +207,11 @@ def current_recipe(
     versions: dict[str, str] = {}
     for parent in PARENTS[asset]:
         keys = keys_above(asset, partition, parent, tables)
-        found = {f"{parent}/{key}": version for key in keys if (version := version_of(parent, key)) is not None}
+        found = {
+            f"{parent}/{key}": _named(parent, version)
+            for key in keys
+            if (version := version_of(parent, key)) is not None
+        }
         if not found:
             return None
         if parent not in _NAMED_ELSEWHERE.get(asset, ()):
@@ -201,6 +220,11 @@ def current_recipe(
         return recipe(asset, {}, versions)
     table, ratio = Partitions.parse(partition)
     return recipe(asset, settings_of(asset, tables[table], ratio), versions)
+
+
+def _named(parent: str, version: str) -> str:
+    """Return the content of a parent; a raw table's version names its source's bytes, not what was read of them."""
+    return f"{version}, read by {ALGORITHM_VERSIONS[parent]}" if parent == "raw_table" else version
 
 
 def tables_of(partition: Partition, catalogue: Mapping[str, TableSpec]) -> Mapping[str, TableSpec]:

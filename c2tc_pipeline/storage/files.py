@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# What differs between two equal runs (seconds, cache hits) is stored under this name and counts in no content hash.
+TIMINGS_NAME = "timings.json"
+
 
 def files_below(directory: Path) -> list[Path]:
     """Return everything below a directory that is not a directory itself, sorted; a link is not followed."""

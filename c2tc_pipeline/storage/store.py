@@ -190,6 +190,10 @@ class ArtefactStore:
         """Return the address of the folder with a version's files, for people; programs use :meth:`fetch`."""
         return self.backend.address(_data_folder(published.key, published.writer))
 
+    def published(self, key: str, version: int) -> Published:
+        """Return one version of an artefact, which must be there; its files are not verified."""
+        return _as_published(self._manifest(key, version))
+
     def latest(self, key: str) -> Published | None:
         """Return the newest version of an artefact, or None if there is none; its files are not verified."""
         newest = self.newest_version(key)

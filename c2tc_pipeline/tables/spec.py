@@ -120,11 +120,12 @@ class CheckSettings(_Settings):
         Later deliveries of a table must fit the first one that was accepted under this number. Raise it to accept a
         delivery with other columns or classes.
     drift : float
-        Warn when the shares of the classes moved by more than this since the last delivery (total variation distance).
+        Warn when the shares of the classes moved by more than this since the last accepted delivery (total variation
+        distance).
     accuracy_margin : float
         Warn when a model trained on condensed rows is that much less accurate than one trained on all of them.
     gap : float
-        Warn when the objective is above its lower bound by more than this share of it.
+        Warn when the objective may be too high by more than this share of it, going by its lower bound.
     singletons : float
         Warn when more than this share of the condensed rows repeat a source row.
 

@@ -17,7 +17,6 @@ import pandas as pd
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage.hashing import hash_array, hash_frame, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
-from c2tc_pipeline.tables.acceptance import baseline_of
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json
@@ -41,11 +40,9 @@ class ValidatedTable:
     sides : ndarray of str
         The side of every row: ``"train"``, ``"validation"``, ``"test"``, or ``"no label"``.
     roles : dict of str to ColumnRole
-        Every column but the label, the dropped ones included.
+        Every column but the label, the dropped ones included, as seen in the training rows.
     schema : str
         What later deliveries are checked against, as JSON.
-    baseline : str
-        Which deliveries those are, see :func:`~c2tc_pipeline.tables.acceptance.baseline_of`.
     notices : list of Notice
         What was found and done.
 
@@ -62,7 +59,6 @@ class ValidatedTable:
     sides: np.ndarray
     roles: dict[str, ColumnRole]
     schema: str
-    baseline: str
     notices: list[Notice] = field(default_factory=list)
 
     def positions(self, side: str) -> np.ndarray:
@@ -110,7 +106,6 @@ class ValidatedTable:
             sides=read_parquet(directory / "split.parquet")["side"].to_numpy(dtype=object),
             roles={role["name"]: ColumnRole(**{**role, "role": Role(role["role"])}) for role in values["roles"]},
             schema=json.dumps(values["schema"], indent=1, ensure_ascii=False),
-            baseline=values["baseline"],
             notices=[Notice(**notice) for notice in values["notices"]],
         )
 
@@ -119,15 +114,13 @@ class ValidatedTable:
             "label": self.label,
             "roles": [vars(role) for role in self.roles.values()],
             "schema": json.loads(self.schema),
-            "baseline": self.baseline,
             "notices": [notice.to_dict() for notice in self.notices],
         }
 
 
-def stored_schema(directory: Path, spec: TableSpec) -> str | None:
-    """Return the schema of a stored table, or None if it was made under another baseline."""
-    values = _read_description(directory)
-    return json.dumps(values["schema"]) if values["baseline"] == baseline_of(spec) else None
+def read_schema(directory: Path) -> str:
+    """Return the schema of a stored table alone, as JSON."""
+    return json.dumps(_read_description(directory)["schema"])
 
 
 def validate_table(frame: pd.DataFrame, spec: TableSpec) -> ValidatedTable:
@@ -160,7 +153,10 @@ def validate_table(frame: pd.DataFrame, spec: TableSpec) -> ValidatedTable:
     for side in SIDES:
         sides[prepared.row_ids[getattr(parts, side)]] = side
     schema = schema_to_json(derive_schema(prepared, spec))
-    return ValidatedTable(frame, spec.label, sides, prepared.roles, schema, baseline_of(spec), prepared.notices)
+    # What condensing knows of a column, it knows from the training rows.
+    train = prepare_table(frame.iloc[np.flatnonzero(sides == "train")], label=spec.label, roles=spec.roles)
+    unlabelled = [notice for notice in prepared.notices if notice.kind == "missing_labels"]
+    return ValidatedTable(frame, spec.label, sides, train.roles, schema, [*unlabelled, *train.notices])
 
 
 def _read_description(directory: Path) -> dict[str, Any]:

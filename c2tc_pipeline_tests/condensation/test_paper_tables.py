@@ -47,14 +47,14 @@ def test_a_table_at_every_ratio(shared_data: Path, described: dict[str, Any], na
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", SingletonWarning)
         small = condense(frame, label, WHOLE_WAY)
-        encoded = small.encoder.transform(frame)
+        encoded = np.asarray(small.encoder.transform(frame))
         check(small.weight.to_numpy(), small.allocation.counts, small.class_rows, WHOLE_WAY)
         assert small.allocation.bound is not None
         for ratio, most in FROM_ENCODED.items():
             step = 1 if most is None else -(-len(frame) // most)
             labels = frame[label].iloc[::step]
             condenser = Condenser(ratio)
-            condenser.fit_resample(encoded.iloc[::step], labels)
+            condenser.fit_resample(encoded[::step], labels)
             sizes_here = labels.value_counts().reindex(condenser.classes_).tolist()
             check(condenser.weights_, condenser.allocation_.counts, sizes_here, ratio)
     assert sorted(small.class_rows) == sizes

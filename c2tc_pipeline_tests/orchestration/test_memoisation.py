@@ -54,6 +54,21 @@ def rig(settled: tuple[Rig, list[Launched]], tmp_path: Path) -> Iterator[Rig]:
         yield rig
 
 
+def test_a_part_that_is_made_alone_is_reported_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+    with Rig(tmp_path / "parts") as rig:
+        rig.folder.mkdir(exist_ok=True)
+        rig.add("people", mixed_table(300), ratios=[0.1, 0.05])
+        rig.run_all()
+        assert rig.told("report", "people")["ratios"] == 2
+        rig.deliver("people", mixed_table(300, seed=5))
+        for job, partition in ("ingest_job", "people"), ("condense_job", "people|0.1"), ("report_job", "people"):
+            assert rig.run(job, partition).success
+        assert rig.told("report", "people")["ratios"] == 1
+        rig.run_all()
+        assert rig.told("report", "people")["ratios"] == 2
+
+
 def changed_side(rig: Rig, side: str) -> pd.DataFrame:
     """Return the table people with other amounts, in another order, on one side of its split."""
     table = StoreIOManager(root=rig.storage).read("validated_table", "people")

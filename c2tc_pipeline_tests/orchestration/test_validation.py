@@ -144,6 +144,22 @@ def test_a_source_that_is_not_there_is_told_in_one_sentence_and_not_tried_again(
     assert tries_of(result, "raw_table") == 1
 
 
+def test_deliveries_are_held_against_the_first_one_and_not_against_the_last(rig: Rig) -> None:
+    for kept in (TABLE["outcome"] == "class a") | (TABLE.index < 40), TABLE["outcome"].notna():
+        # In between comes a delivery that happens to have fewer classes, and fewer missing values.
+        rig.deliver("people", TABLE[kept & TABLE["age"].notna()] if not kept.all() else TABLE)
+        result = rig.run("ingest_job", "people")
+        assert check_of(result, "fits_schema").passed, check_of(result, "fits_schema").description
+
+
+def test_drift_is_still_there_when_the_same_delivery_is_run_again(rig: Rig) -> None:
+    rig.change("people", checks={"drift": 0.01})
+    rig.deliver("people", TABLE[(TABLE["outcome"] == "class a") | (TABLE.index % 3 == 0)])
+    verdicts = [check_of(rig.run("ingest_job", "people"), "label_drift") for _ in range(2)]
+    assert [verdict.passed for verdict in verdicts] == [False, False]
+    assert verdicts[0].metadata["drift"] == verdicts[1].metadata["drift"]
+
+
 class TestWarnings:
     """Warning checks fail visibly without stopping anything."""
 

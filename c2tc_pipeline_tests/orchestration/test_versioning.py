@@ -219,13 +219,31 @@ def test_a_partition_is_behind_while_its_parents_do_not_agree(instance: dg.Dagst
     assert all(ledger.out_of_date(asset) == [] for asset in ["encoded_table", "condensed_table", "evaluation_scores"])
 
 
-def test_a_report_waits_for_scores_of_the_tables_it_shows(instance: dg.DagsterInstance, tables: Tables) -> None:
+def test_a_report_does_without_cells_that_are_out_of_date(instance: dg.DagsterInstance, tables: Tables) -> None:
     make_all(instance, tables, version="v1")
+    assert Ledger(instance, tables).cells("report", "wide") == {"wide|0.1", "wide|0.01"}
     record(instance, "condensed_table", "wide|0.1", version="v2", made_by="another-gamma")
     ledger = Ledger(instance, tables)
-    assert ledger.behind("report", "wide") == ["evaluation_scores"]
-    assert ledger.behind("report", "tall") == []
-    assert ledger.out_of_date("report") == []
+    assert ledger.cells("report", "wide") == {"wide|0.01"}
+    assert ledger.behind("report", "wide") == []
+    assert ledger.out_of_date("report") == ["wide"]
+
+
+def test_a_report_does_without_cells_that_are_not_listed_any_more(instance: dg.DagsterInstance, tables: Tables) -> None:
+    make_all(instance, tables, version="v1")
+    shorter = {**tables, "wide": tables["wide"].model_copy(update={"ratios": (0.01,)})}
+    ledger = Ledger(instance, shorter)
+    assert ledger.cells("report", "wide") == {"wide|0.01"}
+    assert ledger.out_of_date("leaderboard") == [None]
+
+
+def test_another_reader_remakes_what_was_read(
+    instance: dg.DagsterInstance, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_all(instance, tables, version="v1")
+    monkeypatch.setitem(ALGORITHM_VERSIONS, "raw_table", "next")
+    ledger = Ledger(instance, tables)
+    assert ledger.out_of_date("raw_table") == ledger.out_of_date("validated_table") == list(tables)
 
 
 def test_a_report_does_without_scores_that_were_never_made(instance: dg.DagsterInstance, tables: Tables) -> None:

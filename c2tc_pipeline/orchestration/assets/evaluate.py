@@ -5,7 +5,6 @@ import pandas as pd
 
 from c2tc_pipeline.orchestration import metadata
 from c2tc_pipeline.orchestration.asset_options import AssetOptions
-from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.values import CondensedTable
 from c2tc_pipeline.tables import ValidatedTable
 
@@ -50,8 +49,7 @@ def evaluate_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         from c2tc_pipeline.evaluation.averages import gather_scores
 
         with options.step(context) as step:
-            cells = {Partitions.parse(key): scores for key, scores in evaluation_scores.items()}
-            board = gather_scores(cells)
+            board = gather_scores(step.used(evaluation_scores))
             return step.result(board, metadata=metadata.of_leaderboard(board))
 
     return [evaluation_scores, leaderboard]

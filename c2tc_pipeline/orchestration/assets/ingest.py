@@ -10,6 +10,7 @@ from c2tc_pipeline.orchestration.asset_options import AssetOptions
 from c2tc_pipeline.orchestration.baseline import baseline_schema
 from c2tc_pipeline.orchestration.deliveries import SOURCE_TAG
 from c2tc_pipeline.tables import read_delivery, refuse_unfit, validate_table
+from c2tc_pipeline.tables.acceptance import baseline_of
 
 GROUP = "ingest"
 # Tables come when they come; a week in which none of them changed is worth a look, a month is not in order.
@@ -58,7 +59,10 @@ def ingest_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
                     **metadata.of_sides(table),
                     **metadata.of_notices(table.notices),
                     **metadata.same_columns(table.frame, "raw_table"),
+                    **metadata.of_classes(table.frame, table.label),
                     "roles": metadata.roles_table(table.roles),
+                    "baseline": baseline_of(step.spec),
+                    "source_version": step.io_manager.version_read("raw_table", step.partition) or "",
                 },
             )
 

@@ -1,18 +1,13 @@
 """What people read: ``report``, one page a table."""
 
-from typing import TypeVar
-
 import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.orchestration import metadata
 from c2tc_pipeline.orchestration.asset_options import AssetOptions
-from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.values import CondensedTable
 
 GROUP = "report"
-
-T = TypeVar("T")
 
 
 def report_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
@@ -31,13 +26,9 @@ def report_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         from c2tc_pipeline.reports import render_table_report
 
         with options.step(context) as step:
-            tables = _by_ratio(condensed_table)
-            scores = _by_ratio(evaluation_scores)
+            tables = {ratio: table for (_, ratio), table in step.used(condensed_table).items()}
+            scores = {ratio: frame for (_, ratio), frame in step.used(evaluation_scores).items()}
             page = render_table_report(step.table, tables, scores)
             return step.result(page, metadata=metadata.of_report(page, tables, scores))
 
     return [report]
-
-
-def _by_ratio(cells: dict[str, T]) -> dict[float, T]:
-    return {ratio: value for key, value in cells.items() if (ratio := Partitions.parse(key)[1]) is not None}
