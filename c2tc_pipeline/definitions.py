@@ -57,6 +57,7 @@ def build_defs(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from c2tc_pipeline.tables import TableSpec
     >>> adult = TableSpec(name="adult", source="adult.csv", label="income")
     >>> defs = build_defs(Catalogue(Path("catalog.yaml"), {"adult": adult}), storage="memory://example")
