@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RECENT := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(RECENT)' 2>/dev/null && echo $$p && break; done)
-# Threads of several test processes only get in each other's way on two cores. There are four processes, because many
+# Threads of several test processes only get in each other's way on two cores. There are three processes, because some
 # tests wait for servers; slow files come first (see conftest.py), so that the processes end together.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # The stamp counts only while the interpreter starts and the clone is where it was installed.
 HEALTHY := $(shell $(BIN)/python -c '' 2>/dev/null && [ "$$(cat $(STAMP) 2>/dev/null)" = "$(CURDIR)" ] && echo yes)

@@ -22,7 +22,7 @@ TABLES = (
     *("electricity", "electricity_full", "adult", "diabetes130us", "airlines", "covertype", "jannis", "higgs"),
     *("microsoft", "road_safety", "road_safety_full"),
 )
-WHOLE_WAY, FROM_ENCODED = 0.001, {0.01: 60_000, 0.0001: None}
+WHOLE_WAY, FROM_ENCODED = 0.001, {0.01: 20_000, 0.0001: None}
 """The ratios, and of how many rows at most those are taken that start from encoded ones."""
 
 pytestmark = [pytest.mark.shared_data, pytest.mark.slow]
