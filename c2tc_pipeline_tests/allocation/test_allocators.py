@@ -38,7 +38,7 @@ def as_seen_by(allocator: Allocator, problem: AllocationProblem) -> AllocationPr
 
 
 @each_allocator
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(problem=problems(), seed=st.integers(0, 2**32))
 def test_counts_are_feasible_and_all_numbers_are_true(
     allocator: Allocator, problem: AllocationProblem, seed: int

@@ -21,7 +21,7 @@ def constant_problem(sizes: list[int], budget: int) -> AllocationProblem:
 
 
 @pytest.mark.parametrize("allocator", HFILS_VARIANTS, ids=describe)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(problem=problems(rows=12), seed=st.integers(0, 2**32), patience=st.integers(1, 12))
 def test_every_step_follows_the_rules(
     allocator: HfilsAllocator, problem: AllocationProblem, seed: int, patience: int
@@ -83,7 +83,7 @@ def check_move(
         assert moved == min(limit, best_counts[source] - 1, room.sum())
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(problem=problems(rising=False), seed=st.integers(0, 2**32))
 def test_the_best_objective_never_rises(problem: AllocationProblem, seed: int) -> None:
     trace = HfilsAllocator().allocate(problem, random_state=seed).trace

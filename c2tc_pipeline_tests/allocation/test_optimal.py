@@ -15,21 +15,21 @@ from c2tc_pipeline_tests.allocation.problems import best_objective, problems
 losses = st.lists(st.floats(0, 100) | st.integers(0, 5).map(float), min_size=1, max_size=12).map(np.array)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=60)
 @given(problems())
 def test_nothing_is_better(problem: AllocationProblem) -> None:
     found = OptimalAllocator().allocate(problem)
     assert found.objective == pytest.approx(best_objective(problem), rel=1e-8, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(problem=problems(), seed=st.integers(0, 99))
 def test_hfils_is_never_better(problem: AllocationProblem, seed: int) -> None:
     searched = HfilsAllocator().allocate(problem, random_state=seed)
     assert OptimalAllocator().allocate(problem).objective <= searched.objective * (1 + 1e-8) + 1e-12
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(problems())
 def test_the_dynamic_programme_alone_is_exact(problem: AllocationProblem) -> None:
     tables = [problem.loss_table(index) for index in range(len(problem.sizes))]
@@ -38,7 +38,7 @@ def test_the_dynamic_programme_alone_is_exact(problem: AllocationProblem) -> Non
     assert problem.objective(counts) == pytest.approx(best_objective(problem), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5), data=st.data())
 def test_on_convex_curves_the_bound_is_reached(sizes: list[int], data: st.DataObject) -> None:
     problem = toy_problem(sizes, data.draw(st.integers(len(sizes), sum(sizes))))

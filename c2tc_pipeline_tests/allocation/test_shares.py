@@ -31,7 +31,7 @@ def splits(draw: st.DrawFn, largest: int = 60) -> tuple[np.ndarray, int, np.ndar
     return np.array(shares), draw(st.integers(len(upper), sum(upper))), np.array(upper)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(splits())
 def test_within_one_of_the_fair_split_and_within_limits(split: tuple[np.ndarray, int, np.ndarray]) -> None:
     shares, budget, upper = split

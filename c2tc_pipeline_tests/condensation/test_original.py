@@ -127,7 +127,7 @@ def test_categories_are_members_modes(values: Any, dtype: str) -> None:
         assert votes[shown] == votes.max()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     values=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=40),
     data=st.data(),
@@ -147,7 +147,7 @@ def test_modes_against_counting_by_hand(values: list[str | None], data: st.DataO
         assert values.count(key) == max(values.count(value) for value in set(members) if members.count(value) == best)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     values=st.lists(st.none() | st.integers(-(10**9), 10**9), min_size=1, max_size=40),
     dtype=st.sampled_from(["Int64", "Int32", "Float64", "float64"]),

@@ -79,7 +79,7 @@ class Site(Rig):
             # Asking costs the machine something, too.
             time.sleep(1)
 
-    def wait_for_quiet(self, sensors: Iterable[str], ticks: int = 3) -> None:
+    def wait_for_quiet(self, sensors: Iterable[str], ticks: int = 2) -> None:
         """Wait until no run is left, and then until each of these sensors has looked so many times more."""
         self.wait_until(lambda: not self.runs(*UNFINISHED))
         since = time.time()

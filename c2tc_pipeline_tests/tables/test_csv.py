@@ -77,7 +77,7 @@ columns = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.from_regex(r"\A[a-z]{1,6}\Z"), columns, min_size=1, max_size=4))
 def test_what_pandas_writes_comes_back(
     tmp_path_factory: pytest.TempPathFactory, table: dict[str, list[object]]
