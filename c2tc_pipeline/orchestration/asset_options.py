@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import dagster as dg
 
 from c2tc_pipeline.orchestration.automation import automation_condition
 from c2tc_pipeline.orchestration.partitions import Partitions
-from c2tc_pipeline.orchestration.step import RESOURCES, Step
+from c2tc_pipeline.orchestration.step import RESOURCES, Step, stepping
 from c2tc_pipeline.orchestration.versioning import ALGORITHM_VERSIONS, PARENTS
 from c2tc_pipeline.tables import Catalogue
 
@@ -65,6 +66,6 @@ class AssetOptions:
             "automation_condition": automation_condition(name, self.catalogue) if PARENTS[name] else None,
         }
 
-    def step(self, context: dg.AssetExecutionContext) -> Step:
+    def step(self, context: dg.AssetExecutionContext) -> AbstractContextManager[Step]:
         """Return the frame around the making of a partition."""
-        return Step(context, self.catalogue)
+        return stepping(context, self.catalogue)

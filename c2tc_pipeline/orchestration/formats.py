@@ -105,6 +105,13 @@ def _read_table(directory: Path) -> pd.DataFrame:
     return read_parquet(directory / TABLE_NAME)
 
 
+def _write_leaderboard(board: pd.DataFrame, directory: Path) -> None:
+    from c2tc_pipeline.reports import render_leaderboard
+
+    _write_table(board, directory)
+    (directory / "leaderboard.html").write_text(render_leaderboard(board), encoding="utf-8")
+
+
 def _write_encoder(encoder: TableEncoder, directory: Path) -> None:
     # The encoding package brings torch along, which the definitions must not wait for.
     from c2tc_pipeline.encoding import save_encoder
@@ -152,7 +159,7 @@ FORMATS: dict[str, Format[Any]] = {
     "cluster_allocation": Format("allocation-plan", _write_files, _read_plan),
     "condensed_table": Format("condensed-table", _write_files, _read_condensed),
     "evaluation_scores": Format("scores", write_scores, read_scores),
-    "leaderboard": Format("leaderboard", _write_table, _read_table),
+    "leaderboard": Format("leaderboard", _write_leaderboard, _read_table),
     "report": Format("report", _write_text, _read_text),
 }
 """By the name of the asset."""

@@ -93,7 +93,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
         partition = str(context.asset_partition_key) if context.has_asset_partitions else None
         key = artefact_key(asset, partition)
         sizes: list[int] = []
-        with _without_retry():
+        with without_retry():
             if obj is None:
                 raise InputError(f"Asset {asset!r} has no value to store; return MaterializeResult(value=...).")
             chosen = _format_of(asset)
@@ -123,7 +123,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
 
     def load_input(self, context: dg.InputContext) -> Any:
         asset = context.asset_key.to_user_string()
-        with _without_retry():
+        with without_retry():
             if not context.has_asset_partitions:
                 return self.read(asset)
             # Dagster keeps them in a set, whose order differs from process to process.
@@ -187,7 +187,7 @@ def _dimensions(partitions: dg.PartitionsDefinition | None) -> int:
 
 
 @contextmanager
-def _without_retry() -> Iterator[None]:
+def without_retry() -> Iterator[None]:
     """Fail the step at once where another try would end the same way; a broken connection stays as it is."""
     try:
         yield

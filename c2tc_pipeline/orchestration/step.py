@@ -8,9 +8,9 @@ the core's business, and what is said about it that of :mod:`c2tc_pipeline.orche
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import dagster as dg
 
@@ -18,7 +18,13 @@ from c2tc_pipeline.devices import Fallback, watch_fallbacks
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.memory import PeakWatch
 from c2tc_pipeline.orchestration.formats import FORMATS
-from c2tc_pipeline.orchestration.io_managers import DATA_VERSION, REPLACES_VERSION, StoreIOManager, artefact_key
+from c2tc_pipeline.orchestration.io_managers import (
+    DATA_VERSION,
+    REPLACES_VERSION,
+    StoreIOManager,
+    artefact_key,
+    without_retry,
+)
 from c2tc_pipeline.orchestration.ledger import Ledger
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
@@ -30,8 +36,15 @@ Value = TypeVar("Value")
 RESOURCES = frozenset({"io_manager", "cache", "device"})
 
 
+@contextmanager
+def stepping(context: dg.AssetExecutionContext, catalogue: Catalogue) -> Iterator[Step]:
+    """Frame the making of a partition; what is wrong with data or settings fails it for good."""
+    with without_retry(), watch_fallbacks() as fallbacks:
+        yield Step(context, catalogue, fallbacks)
+
+
 class Step:
-    """The making of one partition of one asset; a context manager.
+    """The making of one partition of one asset, from here on.
 
     Parameters
     ----------
@@ -39,20 +52,17 @@ class Step:
         Dagster's.
     catalogue : Catalogue
         The tables.
+    fallbacks : list of Fallback
+        Where the steps of the core that did not fit on their device went; filled while the step is at work.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext, catalogue: Catalogue) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, catalogue: Catalogue, fallbacks: Sequence[Fallback]) -> None:
+        self._fallbacks = fallbacks
         self.context = context
         self.catalogue = catalogue
         self.asset = context.asset_key.to_user_string()
         self.partition = str(context.partition_key) if context.has_partition_key else None
         self.table, self._ratio = Partitions.parse(self.partition) if self.partition else ("", None)
-
-    def __enter__(self) -> Self:
-        self._refusing(self._begin)
-        return self
-
-    def _begin(self) -> None:
         if self._ratio is not None and self._ratio not in self.spec.ratios:
             listed = ", ".join(f"{ratio:g}" for ratio in self.spec.ratios)
             raise InputError(
@@ -76,24 +86,8 @@ class Step:
             return self.io_manager.version_read(asset, key) or ledger.version(asset, key)
 
         self._recipe = current_recipe(self.asset, self.partition, self.catalogue, version)
-        self._fallbacks_watch = watch_fallbacks()
-        self._fallbacks: list[Fallback] = self._fallbacks_watch.__enter__()
         self._memory = PeakWatch()
         self._started = time.perf_counter()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._fallbacks_watch.__exit__(kind, error, trace)
-        if isinstance(error, InputError):
-            raise dg.Failure(str(error), allow_retries=False) from error
-
-    @staticmethod
-    def _refusing(call: Any) -> None:
-        try:
-            call()
-        except InputError as error:
-            raise dg.Failure(str(error), allow_retries=False) from error
 
     @property
     def spec(self) -> TableSpec:

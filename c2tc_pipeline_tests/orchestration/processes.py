@@ -33,3 +33,18 @@ def ended(process: ForkServerProcess) -> int | None:
         process.kill()
         process.join()
     return code
+
+
+KILLED_RUN = """
+import os, signal, sys
+import dagster as dg
+from c2tc_pipeline.orchestration.instance import open_instance
+
+@dg.asset(pool="gpu")
+def encoder():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with open_instance(sys.argv[1]) as instance:
+    dg.materialize([encoder], instance=instance)
+"""
+"""A program: a run on the instance in a folder, which dies while it holds the device."""

@@ -14,6 +14,7 @@ from dagster._core.scheduler.instigation import TickStatus
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.orchestration.instance import SETTINGS, end_dead_runs, open_instance, prepare_home
+from c2tc_pipeline_tests.orchestration.processes import KILLED_RUN
 
 
 def test_the_folder_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,22 +86,8 @@ def test_a_run_says_what_its_user_logs_and_no_more(tmp_path: Path, capfd: pytest
     assert "STEP_START" not in printed
 
 
-KILLED = """
-import os, signal, sys
-import dagster as dg
-from c2tc_pipeline.orchestration.instance import open_instance
-
-@dg.asset(pool="gpu")
-def encoder():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-with open_instance(sys.argv[1]) as instance:
-    dg.materialize([encoder], instance=instance)
-"""
-
-
 def test_a_killed_run_is_ended_and_gives_its_slot_back(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED_RUN, str(tmp_path)], capture_output=True, check=False)
     assert done.returncode == -9, done.stderr
 
     @dg.asset(pool="gpu")

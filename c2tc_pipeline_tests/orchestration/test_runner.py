@@ -26,6 +26,7 @@ from c2tc_pipeline.orchestration.runner import TableRun, run_tables
 from c2tc_pipeline.orchestration.versioning import PARENTS, partition_keys
 from c2tc_pipeline.orchestration.workplace import Workplace, chosen_cells
 from c2tc_pipeline.tables import Catalogue
+from c2tc_pipeline_tests.orchestration.processes import KILLED_RUN
 from c2tc_pipeline_tests.orchestration.toy_pipeline import toy_catalogue
 
 Deed = Callable[[str], object]
@@ -270,22 +271,8 @@ def test_an_interrupt_while_another_run_has_the_device(lasting: Rig) -> None:
     assert lasting.seen.of("waiting") == [("wide", "encoder")]
 
 
-KILLED = """
-import os, signal, sys
-import dagster as dg
-from c2tc_pipeline.orchestration.instance import open_instance, prepare_home
-
-@dg.asset(pool="gpu")
-def encoder():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-with open_instance(sys.argv[1]) as instance:
-    dg.materialize([encoder], instance=instance)
-"""
-
-
 def test_a_run_that_was_killed_does_not_hold_up_the_next(lasting: Rig) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(lasting.home)], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED_RUN, str(lasting.home)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     lasting.seen.impatient = True
     assert lasting.run("wide", 0.1)[0].failures == []
