@@ -52,5 +52,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@if [ "$(HEALTHY)" != yes ]; then echo "Making $(VENV)"; '$(PYTHON)' -m venv --clear $(VENV); fi
 	@rm -f $(STAMP)
 	@echo "Installing into $(VENV); the first time takes some minutes"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ui]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ui,bench]'
 	@echo "$(CURDIR)" > $(STAMP)

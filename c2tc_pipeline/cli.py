@@ -1,6 +1,7 @@
-"""The command line: ``c2tc condense``, ``c2tc tables``, ``c2tc bench``, and those of the pipeline.
+"""The command line: ``c2tc condense``, ``c2tc tables``, and what other files add.
 
-``c2tc run`` and ``c2tc ui`` are in :mod:`c2tc_pipeline.pipeline_commands`. Commands parse, call the core and print.
+``c2tc run`` and ``c2tc ui`` are in :mod:`c2tc_pipeline.pipeline_commands`, ``c2tc bench`` is in
+:mod:`c2tc_pipeline.bench_commands`. Commands parse, call the core and print.
 Mistakes of the user end with one sentence and exit code 2. Heavy imports happen inside commands, so that
 ``c2tc --help`` answers at once.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from c2tc_pipeline import __version__
+from c2tc_pipeline.bench_commands import bench
 from c2tc_pipeline.defaults import CATALOGUE
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.pipeline_commands import run, ui
@@ -55,6 +57,7 @@ def main() -> None:
 
 main.add_command(run)
 main.add_command(ui)
+main.add_command(bench)
 
 
 @main.command()
@@ -203,24 +206,6 @@ def tables(catalogue: Path, as_json: bool) -> None:
                 click.echo(f"    {spec.description.strip()}")
     if any(report.problem is not None for report in reports):
         sys.exit(2)
-
-
-@main.command()
-@click.argument("name", type=click.Choice(["speed"]))
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Directory with covertype.parquet and diabetes130us.parquet.",
-)
-@click.option("--out", type=click.Path(path_type=Path), help="File to write the results to, as JSON.")
-def bench(name: str, data: Path, out: Path | None) -> None:
-    """Measure speed side by side with the reference methods, as ratios within one run."""
-    from c2tc_pipeline.evaluation.speed import measure_speed
-
-    results = measure_speed(data, report=click.echo)
-    if out is not None:
-        out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 def _described(file: str | None, table_name: str | None, catalogue: Path, label: str | None) -> TableSpec:

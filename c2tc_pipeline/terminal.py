@@ -8,7 +8,16 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from c2tc_pipeline.condensation import CondensedTable
@@ -56,6 +65,46 @@ class StageBars:
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total)
         self._progress.update(self._tasks[stage], completed=done, total=total)
+
+
+class WorkBar:
+    """One progress bar for a long piece of work, with an estimate of the time left.
+
+    Examples
+    --------
+    >>> import io
+    >>> with WorkBar(Console(file=io.StringIO(), force_terminal=False), "overall") as bar:
+    ...     bar(1, 2)
+    """
+
+    def __init__(self, console: Console, name: str, *, quiet: bool = False) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=40),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            # Cells differ a hundredfold in length, so the pace is taken over all that was seen in the last hour.
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet,
+            speed_estimate_period=3_600,
+        )
+        self._task = self._progress.add_task(escape(name), total=None)
+
+    def __enter__(self) -> WorkBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: float, total: float) -> None:
+        """Show that so much of so much is done."""
+        self._progress.update(self._task, completed=done, total=total)
 
 
 def print_summary(table: CondensedTable, console: Console) -> None:

@@ -49,7 +49,7 @@ def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> n
         )
         too_low, too_high = fair < 1, fair > upper[free]
         if not (too_low.any() or too_high.any()):
-            counts[free] = _largest_remainders(fair, int(left))
+            counts[free] = largest_remainders(fair, int(left))
             break
         # Settle the side that is off by more, so that one pass cannot settle everything against the budget.
         missing = (1 - fair[too_low]).sum()
@@ -64,7 +64,7 @@ def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> n
     return counts
 
 
-def _largest_remainders(fair: np.ndarray, total: int) -> np.ndarray:
+def largest_remainders(fair: np.ndarray, total: int) -> np.ndarray:
     counts = np.floor(fair + 1e-9).astype(np.int64)
     odd = total - counts.sum()
     counts[np.argsort(counts - fair, kind="stable")[:odd]] += 1

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from c2tc_pipeline.allocation import Allocator, budget_for_ratio
+from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, plan_allocation
 from c2tc_pipeline.condensation.representatives import (
@@ -23,7 +19,15 @@ from c2tc_pipeline.condensation.representatives import (
     nearest_rows,
     singleton_message,
 )
+from c2tc_pipeline.condensation.sampler import (
+    checked_budget,
+    like_labels,
+    like_rows,
+    numbers_and_classes,
+    refuse_one_class,
+)
 from c2tc_pipeline.condensation.stages import Listener, StageClock
+from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.storage import ContentCache
 
@@ -63,6 +67,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         Condensed rows per class, in the order of ``classes_``, with objective, bound and trace.
     weights_ : ndarray of int
         How many source rows stand behind each condensed row.
+    training_weights_ : ndarray of float
+        How much each condensed row should count in training: by its members, within its class.
     membership_ : ndarray of int
         The condensed row of each source row.
     classes_ : ndarray
@@ -131,11 +137,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         X_condensed, y_condensed
             Of the same types as ``X`` and ``y``.
         """
-        rows, labels = _numbers_and_classes(self, X, y, fitting=True)
+        rows, labels = numbers_and_classes(self, X, y, fitting=True)
         by_class = ClassOrder.of(labels)
-        if len(by_class.classes) < 2:
-            only = by_class.classes[0]
-            raise InputError(f"The label has one class only ({only!r}); condensing needs at least 2 classes.")
+        refuse_one_class(by_class)
         # Distances between rows far from the origin drown in rounding; around their mean they do not.
         middle = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         centred = rows[by_class.order]
@@ -151,7 +155,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         condensed_labels = np.repeat(by_class.classes, self.allocation_.counts)
         if self.representative == "medoid":
             centers = rows[self.sample_indices_]
-        return _like(X, centers), _like_labels(y, condensed_labels)
+        return like_rows(X, centers), like_labels(y, condensed_labels)
 
     def plan_sorted(
         self,
@@ -177,6 +181,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.curves_ = None if plan.measured is None else [found.curve for found in plan.measured]
         self.classes_ = by_class.classes
         self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
+        codes = np.repeat(np.arange(len(by_class.classes)), done.allocation.counts)
+        self.training_weights_ = training_weights(self.weights_, codes)
         self.membership_ = condensed_of_rows(done.results, by_class.order)
         self.sample_indices_ = by_class.order[nearest_rows(X, by_class.edges, done.results)]
         self.singletons_ = int((self.weights_ == 1).sum())
@@ -189,7 +195,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
                 f"Representative {self.representative!r} is unknown; choose one of: {', '.join(REPRESENTATIVES)}."
             )
         return PartitionSettings(
-            budget=self._budget(n, n_classes),
+            budget=checked_budget(self.ratio, self.rows, n, n_classes),
             allocation=self.allocation,
             gamma=self.gamma,
             losses=self.losses,
@@ -197,48 +203,10 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             seed=self.random_state,
         )
 
-    def _budget(self, n: int, n_classes: int) -> int:
-        if self.rows is None:
-            return budget_for_ratio(self.ratio, n, n_classes)
-        if not isinstance(self.rows, Integral) or not n_classes <= self.rows <= n:
-            raise InputError(
-                f"A budget of {self.rows} condensed rows does not fit: it must be a whole number, at least "
-                f"{n_classes}, the number of classes, and at most {n}, the number of rows."
-            )
-        return int(self.rows)
-
-
-def _numbers_and_classes(condenser: Condenser, X: Any, y: Any, *, fitting: bool) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        rows, labels = validate_data(condenser, X, y, reset=fitting, dtype=[np.float64, np.float32], order="C")
-    except ValueError as error:
-        if isinstance(X, pd.DataFrame) and any(not pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
-            text = next(name for name in X.columns if not pd.api.types.is_numeric_dtype(X[name]))
-            raise InputError(
-                f"Column {text!r} does not hold numbers; encode the table with HybridEncoder first, or call condense()."
-            ) from None
-        raise error
-    check_classification_targets(labels)
-    return rows, labels
-
 
 def _known_classes(condenser: Condenser, X: Any, y: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rows, labels = _numbers_and_classes(condenser, X, y, fitting=False)
+    rows, labels = numbers_and_classes(condenser, X, y, fitting=False)
     kept = np.isin(labels, classes)
     if not kept.any():
         raise InputError("No validation row has a class that the rows to condense have; give some that do.")
     return rows[kept], np.searchsorted(classes, labels[kept])
-
-
-def _like(X: Any, condensed: np.ndarray) -> Any:
-    if isinstance(X, pd.DataFrame):
-        return pd.DataFrame(condensed, columns=X.columns)
-    return condensed.tolist() if isinstance(X, list) else condensed
-
-
-def _like_labels(y: Any, condensed: np.ndarray) -> Any:
-    if isinstance(y, pd.Series):
-        return pd.Series(condensed, name=y.name).astype(y.dtype)
-    if isinstance(y, pd.DataFrame):
-        return pd.DataFrame(condensed, columns=y.columns).astype(y.dtypes)
-    return condensed.tolist() if isinstance(y, list) else condensed

@@ -12,11 +12,13 @@ import pandas as pd
 
 from c2tc_pipeline.allocation import Allocation
 from c2tc_pipeline.clustering import ClassCurve
+from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.encoding import TableEncoder, load_encoder, save_encoder
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage import publish_directory, verify_directory
 from c2tc_pipeline.storage.files import TIMINGS_NAME
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+from c2tc_pipeline.tables.kinds import plain
 
 ARTEFACT_KIND = "condensed-table"
 # What differs between two runs over the same rows has a file of its own, so that all others are equal byte by byte.
@@ -89,6 +91,12 @@ class CondensedTable:
     def label_name(self) -> str:
         """The name of the label column."""
         return str(self.y.name)
+
+    @property
+    def training_weight(self) -> pd.Series[Any]:
+        """How much each row should count in training; see :func:`~c2tc_pipeline.condensation.weights.training_weights`."""
+        weights = training_weights(self.weight.to_numpy(), plain(self.y).to_numpy())
+        return pd.Series(weights, index=self.y.index, name="training_weight")
 
     def save(self, directory: str | Path, *, replace: bool = False) -> Path:
         """Write the table into a directory, all or nothing; :meth:`load` reads it back.

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.condensation import CondensedTable
+from c2tc_pipeline.condensation.rivals.random_rows import random_rows
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.evaluation.random_rows import random_rows
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
 from c2tc_pipeline.storage import ContentCache
 from c2tc_pipeline.tables.kinds import plain, to_text
@@ -32,7 +32,7 @@ def evaluate_condensed(
     models: Sequence[str] = ("mlp", "boosting"),
     seeds: Sequence[int] = (0,),
     recipe: str = "default",
-    weighted: bool = False,
+    weighted: bool = True,
     device: str = "auto",
     cache: ContentCache | None = None,
     listener: Listener | None = None,
@@ -56,8 +56,8 @@ def evaluate_condensed(
         Each is the seed of a random sample and the ``random_state`` of a model.
     recipe : str
         How networks are trained: ``"default"`` or ``"paper"``.
-    weighted : bool, default=False
-        Whether condensed rows count by the source rows behind them; in the paper they count alike.
+    weighted : bool, default=True
+        Whether condensed rows count by their ``training_weight``; in the paper they count alike.
     device : {"auto", "cpu", "cuda", "mps"}
         Where networks are trained.
     cache : ContentCache, optional
@@ -106,7 +106,7 @@ def evaluate_condensed(
     own = LabelledRows(
         np.ascontiguousarray(condensed.X.to_numpy(dtype=np.float32)),
         np.searchsorted(classes, plain(condensed.y).to_numpy()),
-        condensed.weight.to_numpy() if weighted else None,
+        condensed.training_weight.to_numpy() if weighted else None,
     )
     trials = [(kind, name, seed) for kind in TRAINING_SETS for name in models for seed in seeds]
     results = []

@@ -14,6 +14,8 @@ import torch
 
 from c2tc_pipeline.devices import Place, on_device
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.evaluation.early_stopping import BestWeights, ValidationRows
+from c2tc_pipeline.networks.hooks import SeesTrainingRows, least_batch, row_losses
 from c2tc_pipeline.optimisers import AdamW, FlatWeights, Optimiser, Sgd
 
 
@@ -39,6 +41,9 @@ class Recipe:
         Steps after which training ends even when the epochs have more.
     cosine : bool
         Whether steps warm up over the first twentieth and then shrink to nothing along a cosine.
+    patience : int or None
+        After how many looks at the validation rows that found nothing better training ends; None trains to the end. It
+        plays no part where there are no validation rows.
 
     Examples
     --------
@@ -55,10 +60,15 @@ class Recipe:
     least_steps: int = 0
     most_steps: int | None = None
     cosine: bool = False
+    patience: int | None = None
+
+    def epoch(self, rows: int) -> int:
+        """Return how many steps pass over that many rows once."""
+        return math.ceil(rows / self.batch_size)
 
     def steps(self, rows: int) -> int:
         """Return how many steps are taken on that many rows."""
-        steps = max(self.epochs * math.ceil(rows / self.batch_size), self.least_steps)
+        steps = max(self.epochs * self.epoch(rows), self.least_steps)
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def rate(self, taken: int, steps: int) -> float:
@@ -111,11 +121,13 @@ def train(
     recipe: Recipe,
     seed: int,
     device: str = "cpu",
+    validation: ValidationRows | None = None,
 ) -> torch.nn.Module:
     """Build a network and train it to tell classes apart.
 
     The loss of a batch is the sum of weight times cross-entropy over its rows, divided by their number, with weights
-    that are 1 on average over all rows. When all rows fit into one batch, a weight of two is a row given twice.
+    that are 1 on average over all rows. When all rows fit into one batch, a weight of two is a row given twice. A
+    network may have a loss of its own, and more to say (:mod:`c2tc_pipeline.networks.hooks`).
 
     Parameters
     ----------
@@ -134,6 +146,8 @@ def train(
     device : str
         A torch device. If its memory does not hold a batch, the gradient of a step is added up over parts of the batch,
         which comes to the same as long as the network looks at each row by itself and draws nothing by lot.
+    validation : ValidationRows, optional
+        Other rows: the weights that did best on them are kept, and with the recipe's patience training may end early.
 
     Returns
     -------
@@ -157,24 +171,48 @@ def train(
             torch.manual_seed(seed)
             network = build().to(place.device).train()
             x, y, w = (tensor.to(place.device) for tensor in (rows, classes, weights))
+            if isinstance(network, SeesTrainingRows):
+                network.see(x, y, w)
             flat = FlatWeights(network)
             optimiser = recipe.start(flat)
-            steps = recipe.steps(len(x))
-            for taken, batch in enumerate(_batches(len(x), recipe.batch_size, steps)):
+            steps, least = recipe.steps(len(x)), least_batch(network)
+            best = None
+            if validation is not None:
+                epoch = recipe.epoch(len(x))
+                best = BestWeights(validation, patience=recipe.patience, epoch=epoch, steps=steps, place=place)
+            for taken, batch in enumerate(_batches(len(x), recipe.batch_size, steps, least)):
                 flat.gradients.zero_()
-                for part in batch.split(place.part_of(len(batch))):
-                    losses = torch.nn.functional.cross_entropy(network(x[part]), y[part], reduction="none")
+                for part in _split(batch, place.part_of(len(batch)), least):
+                    losses = row_losses(network, x[part], y[part], part)
                     (losses @ w[part] / len(batch)).backward()
                 optimiser.step(recipe.rate(taken, steps))
+                if best is not None and best.is_enough(network, taken + 1):
+                    break
+        if best is not None:
+            best.restore(network)
         return network.eval()
 
     return on_device("network training", device, attempt)
 
 
-def _batches(rows: int, size: int, steps: int) -> Iterator[torch.Tensor]:
+def _batches(rows: int, size: int, steps: int, least: int = 1) -> Iterator[torch.Tensor]:
     """Yield row numbers, every row once before any comes again."""
     taken = 0
     while taken < steps:
-        for batch in torch.randperm(rows).split(size)[: steps - taken]:
+        for batch in _split(torch.randperm(rows), size, least)[: steps - taken]:
             yield batch
             taken += 1
+
+
+def _split(numbers: torch.Tensor, size: int, least: int) -> list[torch.Tensor]:
+    """Cut row numbers into parts of that size; a last part of fewer than ``least`` rows joins the one before it.
+
+    Examples
+    --------
+    >>> [len(part) for part in _split(torch.arange(9), 4, 2)]
+    [4, 5]
+    """
+    parts = list(numbers.split(max(size, least)))
+    if len(parts) > 1 and len(parts[-1]) < least:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts

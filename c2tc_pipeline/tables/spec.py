@@ -19,6 +19,12 @@ Ratio = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
 
 
+# The names of evaluation.models.MODELS, which this package may not import; a test compares them.
+ModelName = Literal[
+    "mlp", "mlp_plr", "realmlp", "ft_transformer", "tabnet", "tabr", "boosting", "logistic", "neighbour"
+]
+
+
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -106,7 +112,7 @@ class EvaluationSettings(_Settings):
     ('mlp', 'boosting')
     """
 
-    models: Annotated[tuple[Literal["mlp", "boosting"], ...], Field(min_length=1)] = ("mlp", "boosting")
+    models: Annotated[tuple[ModelName, ...], Field(min_length=1)] = ("mlp", "boosting")
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 3
     recipe: Literal["default", "paper"] = "default"
 

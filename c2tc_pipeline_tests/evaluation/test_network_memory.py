@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
 from c2tc_pipeline.devices import watch_fallbacks
+from c2tc_pipeline.evaluation.early_stopping import ValidationRows
 from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
 from c2tc_pipeline.evaluation.training import Recipe, train
+from c2tc_pipeline.networks.realmlp import RealMlpNetwork
+from c2tc_pipeline.networks.tabr import TabrNetwork
 from c2tc_pipeline_tests.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 
 TRAINING, PREDICTION = "network training", "network prediction"
@@ -63,6 +67,39 @@ def test_fewer_rows_are_on_the_device_at_once(most_rows: int, times: int) -> Non
         ours = trained(Memory(most_rows=most_rows))
     assert fallbacks == expected_fallbacks(TRAINING, "cpu", times)
     torch.testing.assert_close(weights_of(ours), weights_of(trained(Memory())), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("most_rows", "times"), [(4, 2), (2, 3)])
+@pytest.mark.parametrize("network", [lambda: TabrNetwork(3, 2, width=8), lambda: RealMlpNetwork(3, 2, (8,))])
+def test_networks_with_losses_of_their_own_go_in_parts_too(
+    network: Callable[[], RealMlpNetwork | TabrNetwork], most_rows: int, times: int
+) -> None:
+    def tried(memory: Memory) -> torch.Tensor:
+        def build() -> torch.nn.Module:
+            built = network()
+            limited = memory.under(built.row_losses, lambda rows, classes, numbers: len(rows))
+            built.row_losses = limited  # type: ignore[method-assign]
+            return built
+
+        return weights_of(train(build, ROWS, CLASSES, WEIGHTS, recipe=RECIPE, seed=3))
+
+    with watch_fallbacks() as fallbacks:
+        ours = tried(Memory(most_rows=most_rows))
+    assert fallbacks == expected_fallbacks(TRAINING, "cpu", times)
+    torch.testing.assert_close(ours, tried(Memory()), rtol=1e-4, atol=1e-4)
+
+
+def test_validation_rows_go_in_smaller_blocks() -> None:
+    validation = ValidationRows(ROWS, CLASSES)
+
+    def tried(memory: Memory) -> torch.Tensor:
+        network = train(lambda: Limited(memory), ROWS, CLASSES, WEIGHTS, recipe=RECIPE, seed=3, validation=validation)
+        return weights_of(network)
+
+    with watch_fallbacks() as fallbacks:
+        ours = tried(Memory(most_rows=20))
+    assert fallbacks == expected_fallbacks(TRAINING, "cpu", 1)
+    torch.testing.assert_close(ours, tried(Memory()), rtol=1e-5, atol=1e-5)
 
 
 def test_tries_that_failed_leave_the_global_random_state_alone() -> None:

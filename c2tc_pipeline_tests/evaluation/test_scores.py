@@ -94,12 +94,12 @@ def test_scores_are_those_of_the_model_by_hand(parts: Parts) -> None:
     train, test, small = parts
     scores = evaluate_condensed(small, train, test, models=["boosting"]).set_index("training_set")
     encoded = small.encoder.encode_rows(test)
-    for name, X, y in [
-        ("condensed", small.X.to_numpy(), small.y),
-        ("whole", small.encoder.encode_rows(train), train["outcome"]),
+    for name, X, y, weight in [
+        ("condensed", small.X.to_numpy(), small.y, small.training_weight.to_numpy()),
+        ("whole", small.encoder.encode_rows(train), train["outcome"], None),
     ]:
         with one_thread():
-            predicted = make_model("boosting").fit(X, y.to_numpy().astype(str)).predict(encoded)
+            predicted = make_model("boosting").fit(X, y.to_numpy().astype(str), weight).predict(encoded)
         assert scores.loc[name, "accuracy"] == pytest.approx((predicted == test["outcome"].to_numpy()).mean())
     assert (scores["class_f1"].map(len) == 3).all()
     np.testing.assert_allclose(scores["class_f1"].map(np.mean), scores["macro_f1"])
@@ -152,12 +152,12 @@ def test_a_trial_takes_one_thread_and_gives_the_others_back() -> None:
     assert (counts, after) == ([{1}], 2)
 
 
-def test_weights_of_condensed_rows_on_request(parts: Parts, nearest: type[Nearest]) -> None:
+def test_condensed_rows_count_by_their_training_weights(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
     for weighted in (False, True):
         evaluate_condensed(small, train, test, models=["nearest"], weighted=weighted)
     assert [fit[2] == "none" for fit in nearest.fits] == [True, True, True, False, True, True]
-    assert nearest.fits[3][2] == hash_array(small.weight.to_numpy())
+    assert nearest.fits[3][2] == hash_array(small.training_weight.to_numpy())
 
 
 def test_scores_are_looked_up_the_second_time(parts: Parts, nearest: type[Nearest], tmp_path: Path) -> None:

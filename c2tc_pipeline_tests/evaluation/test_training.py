@@ -9,7 +9,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from c2tc_pipeline.devices import Place
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.evaluation.early_stopping import BestWeights, ValidationRows
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe, recipe_named, train
 from c2tc_pipeline.optimisers import AdamW, FlatWeights, Sgd
 
@@ -114,6 +116,130 @@ def test_the_default_recipe_is_bounded_and_ends_at_rest() -> None:
     assert rates[0] < 0.1 * default.learning_rate
     assert rates[-1] < 0.001 * default.learning_rate
     assert isinstance(default.start(FlatWeights(build())), AdamW)
+
+
+class Counting(torch.nn.Linear):
+    """A network with a buffer that says how many batches it was trained on."""
+
+    batches: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+        self.register_buffer("batches", torch.zeros(()))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.batches += 1
+        return super().forward(rows)
+
+
+def counted(recipe: Recipe, validation: ValidationRows | None = None) -> Counting:
+    trained = train(Counting, *some_rows(), recipe=recipe, seed=3, validation=validation)
+    assert isinstance(trained, Counting)
+    assert not trained.training
+    return trained
+
+
+def test_the_best_weights_are_kept_and_watching_changes_nothing() -> None:
+    """Every prefix of the training is a training of its own, whose weights can be compared."""
+    rows, classes, _ = some_rows(30)
+    validation = ValidationRows(rows[20:], 1 - classes[20:])
+    recipe = Recipe("sgd", 0.5, 0.0, epochs=1, batch_size=20, least_steps=12)
+    prefixes = [counted(Recipe("sgd", 0.5, 0.0, 1, 20, least_steps=steps)) for steps in range(1, 13)]
+
+    def score(network: torch.nn.Module) -> tuple[float, float]:
+        outputs = network(validation.rows)
+        loss = torch.nn.functional.cross_entropy(outputs, validation.classes)
+        return (outputs.argmax(dim=1) == validation.classes).double().mean().item(), -loss.item()
+
+    scores = [score(network) for network in prefixes]
+    assert scores[0] != scores[-1]
+    best = scores.index(max(scores))
+    assert best < 11
+    kept = counted(recipe, validation)
+    assert torch.equal(kept.weight, prefixes[best].weight)
+    assert kept.batches == best + 1
+    # Validation rows that the last weights do best on leave the training as it is.
+    trained = counted(recipe, ValidationRows(rows[:20], classes[:20]))
+    assert torch.equal(trained.weight, prefixes[-1].weight)
+
+
+def test_patience_ends_training() -> None:
+    rows, classes, _ = some_rows()
+    stopped: list[Counting] = []
+
+    class Remembered(Counting):
+        def __init__(self) -> None:
+            super().__init__()
+            stopped.append(self)
+            self.seen: list[bool] = []
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            self.seen.append(self.training)
+            return super().forward(rows)
+
+    recipe = Recipe("sgd", 0.5, 0.0, epochs=40, batch_size=20, patience=3)
+    train(Remembered, *some_rows(), recipe=recipe, seed=3, validation=ValidationRows(rows, 1 - classes))
+    [network] = stopped
+    assert isinstance(network, Remembered)
+    # Turned labels are met best at the start: the best look and three more, one after each step.
+    assert network.seen.count(True) == int(network.batches) + 3
+    assert network.seen.count(False) == network.seen.count(True) < 40
+
+
+@pytest.mark.parametrize(("epoch", "steps", "looks"), [(1, 10, 10), (1, 300, 50), (7, 20, 3), (40, 4000, 50)])
+def test_looks_at_validation_rows_are_bounded(epoch: int, steps: int, looks: int) -> None:
+    seen = []
+
+    class Seen(torch.nn.Linear):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            seen.append(len(rows))
+            return super().forward(rows)
+
+    best = BestWeights(
+        ValidationRows(torch.zeros(4, 1), torch.zeros(4).long()),
+        patience=None,
+        epoch=epoch,
+        steps=steps,
+        place=Place("cpu", parts=2),
+    )
+    network = Seen(1, 2)
+    assert not any([best.is_enough(network, taken + 1) for taken in range(steps)])
+    # Two parts a look.
+    assert seen == [2, 2] * looks
+
+
+class Hooked(torch.nn.Linear):
+    """A network that says everything it may to its trainer, and remembers what it was told."""
+
+    least_batch = 3
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+        self.told: list[torch.Tensor] = []
+        self.numbers: list[list[int]] = []
+
+    def see(self, rows: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor) -> None:
+        self.told = [rows, classes, weights]
+
+    def row_losses(self, rows: torch.Tensor, classes: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+        assert torch.equal(rows, self.told[0][numbers])
+        assert torch.equal(classes, self.told[1][numbers])
+        self.numbers.append(numbers.tolist())
+        return torch.nn.functional.mse_loss(self(rows)[:, 0], classes.float(), reduction="none")
+
+
+def test_a_network_may_have_a_loss_of_its_own() -> None:
+    rows, classes, weights = some_rows(20)
+    recipe = Recipe("sgd", 0.3, 0.0, epochs=60, batch_size=6)
+    trained = train(Hooked, rows, classes, weights, recipe=recipe, seed=0)
+    assert isinstance(trained, Hooked)
+    assert trained.told[2].mean().item() == pytest.approx(1)
+    # Six, six, and what would leave two rows alone; every row once in an epoch.
+    assert [len(batch) for batch in trained.numbers[:3]] == [6, 6, 8]
+    assert sorted(itertools.chain(*trained.numbers[:3])) == list(range(20))
+    # Least squares fit the class number in the first output; cross-entropy would not.
+    assert (trained(rows)[:, 0] - classes).square().mean() < 0.15
 
 
 def test_an_unknown_recipe() -> None:

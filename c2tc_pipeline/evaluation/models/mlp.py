@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 
 from c2tc_pipeline.evaluation.models.network import NetworkClassifier
 from c2tc_pipeline.evaluation.training import Recipe
+from c2tc_pipeline.networks.mlp import mlp_network
 
 
 class MlpClassifier(NetworkClassifier):
@@ -55,7 +55,4 @@ class MlpClassifier(NetworkClassifier):
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
         """Return an untrained network from ``features`` numbers to ``classes`` numbers a row."""
-        layers: list[torch.nn.Module] = []
-        for before, after in itertools.pairwise([features, *self.widths]):
-            layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-        return torch.nn.Sequential(*layers, torch.nn.Linear([features, *self.widths][-1], classes))
+        return mlp_network(features, classes, self.widths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from c2tc_pipeline.devices import Place, on_device, resolve_device
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.evaluation.early_stopping import ValidationRows
 from c2tc_pipeline.evaluation.models.weights import checked_weights
 from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train
 
@@ -24,8 +27,12 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     """Base of classifiers that are torch networks.
 
     A subclass stores its parameters, ``recipe``, ``device`` and ``random_state`` among them, and says in
-    :meth:`build` what the network looks like.
+    :meth:`build` what the network looks like. Where a network needs longer or shorter steps than others,
+    :attr:`rate_factor` says so, once for every training set.
     """
+
+    rate_factor = 1.0
+    """By what a recipe's learning rate is multiplied under AdamW; under SGD a recipe is taken as it is written."""
 
     recipe: str | Recipe
     device: str
@@ -35,7 +42,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     def build(self, features: int, classes: int) -> torch.nn.Module:
         """Return an untrained network from ``features`` numbers to ``classes`` numbers a row."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NetworkClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None
+    ) -> NetworkClassifier:
         """Train the network.
 
         Parameters
@@ -46,13 +55,16 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             Classes; if there is one only, it is predicted for every row.
         sample_weight : array of shape (n,), optional
             How much each row counts.
+        validation : pair of arrays, optional
+            Rows and classes that the network is not trained on: the weights that did best on them are kept, and with
+            the recipe's ``patience`` training may end early. Rows of classes that are not in ``y`` are passed over.
 
         Returns
         -------
         NetworkClassifier
             The model itself.
         """
-        recipe, device = recipe_named(self.recipe), resolve_device(self.device)
+        recipe, device = self._own_recipe(), resolve_device(self.device)
         rows, labels = validate_data(self, X, y, dtype=np.float32, order="C")
         check_classification_targets(labels)
         weights = checked_weights(sample_weight, rows)
@@ -66,8 +78,23 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             recipe=recipe,
             seed=_seed(self.random_state),
             device=device,
+            validation=None if validation is None else self._validation_rows(*validation),
         )
         return self
+
+    def _own_recipe(self) -> Recipe:
+        recipe = recipe_named(self.recipe)
+        if recipe.optimiser != "adamw":
+            return recipe
+        return replace(recipe, learning_rate=recipe.learning_rate * self.rate_factor)
+
+    def _validation_rows(self, X: Any, y: Any) -> ValidationRows:
+        rows, labels = validate_data(self, X, y, reset=False, dtype=np.float32, order="C")
+        known = np.isin(labels, self.classes_)
+        if not known.any():
+            raise InputError("No validation row is of a class that is trained on; give some that are.")
+        codes = np.searchsorted(self.classes_, labels[known])
+        return ValidationRows(torch.from_numpy(rows[known]), torch.from_numpy(codes))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of ``classes_`` for each row."""

@@ -1,0 +1,1 @@
+"""The paper's experiments: what it measured, and the same measured here."""

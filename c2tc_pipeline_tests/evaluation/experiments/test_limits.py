@@ -1,0 +1,79 @@
+"""Work that needs more time or memory than it is given ends in a word, not in a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from c2tc_pipeline.condensation.rivals.limits import OutOfMemory, OutOfTime
+from c2tc_pipeline.evaluation.experiments.limits import Outcome, run_limited
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux only")
+
+
+def limited(work: object, *, seconds: float = 60, gigabytes: float = 4) -> Outcome[object]:
+    return run_limited(work, seconds=seconds, gigabytes=gigabytes)  # type: ignore[arg-type]
+
+
+def test_what_the_work_returns_comes_back() -> None:
+    rows = np.arange(12.0).reshape(3, 4)
+    outcome = limited(lambda: rows * 2)
+    assert outcome.status == "ok"
+    np.testing.assert_array_equal(outcome.value, rows * 2)
+
+
+def test_work_that_never_ends_is_out_of_time() -> None:
+    outcome = limited(threading.Event().wait, seconds=0.2)
+    assert (outcome.status, outcome.value) == ("OOT", None)
+    assert "0.2 seconds" in outcome.reason
+
+
+@linux
+def test_more_memory_than_allowed_is_out_of_memory() -> None:
+    outcome = limited(lambda: np.ones(100_000_000).sum(), gigabytes=0.2)
+    assert outcome.status == "OOM"
+
+
+@linux
+def test_the_limit_is_beyond_what_there_was_before() -> None:
+    held = np.ones(50_000_000)
+    assert limited(lambda: float(np.ones(10_000_000).sum() + held[0]), gigabytes=0.2).status == "ok"
+
+
+@linux
+def test_torch_runs_out_of_memory_too() -> None:
+    import torch
+
+    assert limited(lambda: torch.ones(200_000_000), gigabytes=0.2).status == "OOM"
+
+
+def test_a_process_that_the_system_kills_is_out_of_memory() -> None:
+    assert limited(lambda: os.kill(os.getpid(), signal.SIGKILL)).status == "OOM"
+
+
+def test_a_process_that_dies_otherwise_has_failed() -> None:
+    outcome = limited(lambda: os._exit(3))
+    assert (outcome.status, outcome.reason) == ("failed", "its process ended with exit code 3")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(OutOfTime("long"), "OOT"), (OutOfMemory("large"), "OOM"), (MemoryError(), "OOM"), (KeyError("x"), "failed")],
+)
+def test_what_a_method_says_itself_counts(error: Exception, status: str) -> None:
+    def work() -> None:
+        raise error
+
+    assert limited(work).status == status
+
+
+def test_no_process_is_left_behind() -> None:
+    import multiprocessing
+
+    limited(threading.Event().wait, seconds=0.1)
+    assert not multiprocessing.active_children()

@@ -1,0 +1,171 @@
+"""An experiment from its grid to a tidy table: complete, repeatable, resumable, honest about what ended early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from c2tc_pipeline.evaluation import trial as trial_module
+from c2tc_pipeline.evaluation.experiments import contest
+from c2tc_pipeline.evaluation.experiments.grid import Experiment
+from c2tc_pipeline.evaluation.experiments.limits import Outcome
+from c2tc_pipeline.evaluation.experiments.runner import COLUMNS, run_experiment
+from c2tc_pipeline.tables import TableSpec
+
+TIMES = ["condense_seconds", "fit_seconds"]
+
+
+def test_one_row_a_trained_model(spec: TableSpec, small: Experiment) -> None:
+    told: list[tuple[float, float]] = []
+    scores = run_experiment(small, {"people": spec}, jobs=0, progress=lambda *news: told.append(news))
+    assert list(scores.columns) == list(COLUMNS)
+    # Two seeds and two models of two methods at two ratios, and of the whole table.
+    assert len(scores) == 2 * 2 * (2 * 2 + 1)
+    assert not scores.duplicated(["method", "ratio", "model", "split"]).any()
+    assert set(scores["status"]) == {"ok"}
+    assert scores[["accuracy", "macro_f1"]].notna().all(axis=None)
+    assert scores.loc[scores["method"] == "whole", "rows"].eq(480).all()
+    assert scores.loc[scores["ratio"] == 0.05, "rows"].eq(24).all()
+    assert scores.loc[scores["method"] == "ours", "objective"].gt(0).all()
+    done = [part for part, _ in told]
+    assert done == sorted(done)
+    assert told[0][0] == 0
+    assert told[-1][0] == told[-1][1]
+
+
+def test_processes_find_the_same(spec: TableSpec, small: Experiment, tmp_path: Path) -> None:
+    here = run_experiment(small, {"people": spec}, jobs=0)
+    there = run_experiment(small, {"people": spec}, jobs=2, cache_dir=tmp_path / "cache")
+    pd.testing.assert_frame_equal(here.drop(columns=TIMES), there.drop(columns=TIMES))
+
+
+def test_what_is_done_is_not_done_again(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(contest, "run_limited", never)
+    monkeypatch.setattr(trial_module, "score_predictions", never)
+    again = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    pd.testing.assert_frame_equal(first, again)
+
+
+def test_an_experiment_that_was_stopped_goes_on(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[float] = []
+    real = contest.run_limited
+
+    def counted(*args: Any, **rest: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*args, **rest)
+
+    monkeypatch.setattr(contest, "run_limited", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    scores = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    # Eight condensations in all: three were done before the stop, the fourth was lost.
+    assert len(calls) == 3 + 1 + 5
+    assert set(scores["status"]) == {"ok"}
+
+
+def check_ended(scores: pd.DataFrame, status: str) -> None:
+    ours = scores[scores["method"] == "ours"]
+    assert set(ours["status"]) == {status}
+    assert ours[["accuracy", "macro_f1"]].isna().all(axis=None)
+    assert ours["reason"].str.len().gt(0).all()
+    assert len(ours) == 2 * 2
+    assert set(scores.loc[scores["method"] == "whole", "status"]) == {"ok"}
+
+
+def test_too_little_time_ends_in_a_row(spec: TableSpec, small: Experiment) -> None:
+    tight = small.model_copy(update={"time_limit": 1e-4, "seeds": 1})
+    check_ended(run_experiment(tight, {"people": spec}, jobs=0), "OOT")
+
+
+def test_too_little_memory_ends_in_a_row(
+    spec: TableSpec, small: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy(*_: Any) -> Any:
+        return np.ones(10**10)
+
+    monkeypatch.setattr(contest, "_condense", greedy)
+    check_ended(run_experiment(small.model_copy(update={"seeds": 1}), {"people": spec}, jobs=0), "OOM")
+
+
+def test_who_runs_out_of_time_on_one_split_is_not_tried_on_the_others(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def endless(work: Any, **_: Any) -> Outcome[Any]:
+        tried.append(1)
+        return Outcome("OOT", reason="it took too long")
+
+    monkeypatch.setattr(contest, "run_limited", endless)
+    scores = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    own = scores[scores["method"] != "whole"]
+    assert set(own["status"]) == {"OOT"}
+    # Two methods at two ratios, once each; the second split was told.
+    assert len(tried) == 4
+    assert own["reason"].str.contains("another split").sum() == len(own) // 2
+
+
+def test_a_longer_limit_tries_again(spec: TableSpec, small: Experiment, tmp_path: Path) -> None:
+    tight = small.model_copy(update={"time_limit": 1e-4})
+    assert "OOT" in set(run_experiment(tight, {"people": spec}, jobs=0, cache_dir=tmp_path)["status"])
+    assert set(run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)["status"]) == {"ok"}
+
+
+def test_seeds_split_and_condense_anew(spec: TableSpec, small: Experiment) -> None:
+    scores = run_experiment(small, {"people": spec}, jobs=0)
+    ours = scores[(scores["method"] == "ours") & (scores["model"] == "neighbour") & (scores["ratio"] == 0.05)]
+    assert ours["objective"].nunique() == 2
+
+
+def test_a_one_sided_feature_is_a_variant(spec: TableSpec, small: Experiment) -> None:
+    one_sided = Experiment.model_validate(
+        {
+            **small.model_dump(),
+            "imbalance": {"columns": {"people": "insured"}, "levels": [1, 50]},
+            "seeds": 1,
+            "ratios": [0.05],
+            "methods": ["ours"],
+        }
+    )
+    scores = run_experiment(one_sided, {"people": spec}, jobs=0)
+    assert set(scores["variant"]) == {"1:1", "50:1"}
+    objective = scores.groupby("variant")["objective"].first()
+    assert objective["1:1"] != objective["50:1"]
+
+
+def test_scaling_condenses_growing_parts() -> None:
+    grid = Experiment.model_validate(
+        {
+            "name": "scaling",
+            "title": "Scaling",
+            "ratios": [0.01],
+            "methods": ["ours", "stratified"],
+            "models": [],
+            "seeds": 1,
+            "scaling": {
+                "like": "microsoft",
+                "shape": {"rows": 2000, "columns": 10, "classes": [0.8, 0.2]},
+                "vary": "rows",
+                "shares": [1.0, 0.5],
+            },
+        }
+    )
+    scores = run_experiment(grid, {})
+    assert list(scores.loc[scores["method"] == "ours", "variant"]) == ["rows=1000", "rows=2000"]
+    assert list(scores.loc[scores["method"] == "ours", "rows"]) == [10, 20]
+    assert np.isfinite(scores["condense_seconds"]).all()
