@@ -20,7 +20,7 @@ from c2tc_pipeline.orchestration.automation import automation_sensor
 from c2tc_pipeline.orchestration.checks import all_checks
 from c2tc_pipeline.orchestration.io_managers import StoreIOManager
 from c2tc_pipeline.orchestration.partitions import Partitions
-from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
+from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource, PaperTablesResource
 from c2tc_pipeline.orchestration.schedules import nightly_schedules
 from c2tc_pipeline.orchestration.sensors import failure_sensor, source_sensor
 from c2tc_pipeline.tables import Catalogue, load_catalogue
@@ -53,7 +53,8 @@ def build_defs(
     retries : RetryPolicy
         How a step that failed is tried again.
     resource_overrides : mapping, optional
-        Other resources than the default ones, by key: ``io_manager``, ``cache``, ``device``.
+        Other resources than the default ones, by key: ``io_manager``, ``cache``, ``device``,
+        ``paper_tables``.
 
     Examples
     --------
@@ -71,13 +72,14 @@ def build_defs(
     return dg.Definitions(
         assets=all_assets(options),
         asset_checks=all_checks(options),
-        jobs=jobs.JOBS,
+        jobs=[*jobs.JOBS, jobs.experiments_job],
         schedules=nightly_schedules(catalogue),
         sensors=[source_sensor(catalogue), failure_sensor(), automation_sensor(dg.AssetSelection.all())],
         resources={
             "io_manager": StoreIOManager(root=storage),
             "cache": CacheResource(),
             "device": DeviceResource(),
+            "paper_tables": PaperTablesResource(),
             **(resource_overrides or {}),
         },
         executor=EXECUTOR,

@@ -34,13 +34,20 @@ class Recipe:
     epochs : int
         Passes over the rows.
     batch_size : int
-        Rows per step at most.
+        Rows per step at most, as long as there are few.
+    largest_batch : int or None
+        Rows per step of large tables: a hundredth of the rows, between ``batch_size`` and this; steps then grow with
+        the square root of the batch. None keeps to ``batch_size``.
     least_steps : int
         Steps taken even when the epochs have fewer.
     most_steps : int or None
         Steps after which training ends even when the epochs have more.
     cosine : bool
         Whether steps warm up over the first twentieth and then shrink to nothing along a cosine.
+    noise : float
+        Standard deviation of what is added to every number of a row, drawn anew at every step; less where there are
+        more than 100 rows, with their fifth root, as the width of a kernel would be. It makes few rows speak for their
+        surroundings.
     patience : int or None
         After how many looks at the validation rows that found nothing better training ends; None trains to the end. It
         plays no part where there are no validation rows.
@@ -50,6 +57,9 @@ class Recipe:
     >>> recipe = Recipe("sgd", 0.1, 0.0, epochs=10, batch_size=100, least_steps=50, most_steps=1000)
     >>> recipe.steps(3), recipe.steps(1_050), recipe.steps(10**6)
     (50, 110, 1000)
+    >>> growing = Recipe("adamw", 0.001, 0.0, epochs=1, batch_size=64, largest_batch=512, noise=0.1)
+    >>> growing.batch(1_000), growing.batch(20_000), growing.batch(10**6), growing.noise_of(3_200_000)
+    (64, 200, 512, 0.0125...)
     """
 
     optimiser: str
@@ -60,23 +70,37 @@ class Recipe:
     least_steps: int = 0
     most_steps: int | None = None
     cosine: bool = False
+    largest_batch: int | None = None
+    noise: float = 0.0
     patience: int | None = None
+
+    def batch(self, rows: int) -> int:
+        """Return how many of that many rows go into a step."""
+        if self.largest_batch is None:
+            return self.batch_size
+        return min(max(self.batch_size, rows // 100), self.largest_batch)
+
+    def noise_of(self, rows: int) -> float:
+        """Return the standard deviation of the noise for that many rows."""
+        return self.noise * min(1.0, (100 / rows) ** 0.2)
 
     def epoch(self, rows: int) -> int:
         """Return how many steps pass over that many rows once."""
-        return math.ceil(rows / self.batch_size)
+        return math.ceil(rows / self.batch(rows))
 
     def steps(self, rows: int) -> int:
         """Return how many steps are taken on that many rows."""
         steps = max(self.epochs * self.epoch(rows), self.least_steps)
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
-    def rate(self, taken: int, steps: int) -> float:
-        """Return the length of the next step, after so many of so many were taken."""
+    def rate(self, taken: int, rows: int) -> float:
+        """Return the length of the next step on that many rows, after so many were taken."""
+        longest = self.learning_rate * math.sqrt(self.batch(rows) / self.batch_size)
         if not self.cosine:
-            return self.learning_rate
+            return longest
+        steps = self.steps(rows)
         warm_up = max(1, steps // 20)
-        return self.learning_rate * min(1.0, (taken + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * taken / steps))
+        return longest * min(1.0, (taken + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * taken / steps))
 
     def start(self, weights: FlatWeights) -> Optimiser:
         """Return an optimiser at the beginning of training."""
@@ -86,7 +110,18 @@ class Recipe:
 
 
 RECIPES = {
-    "default": Recipe("adamw", 3e-3, 1e-2, epochs=100, batch_size=256, least_steps=300, most_steps=4_000, cosine=True),
+    "default": Recipe(
+        "adamw",
+        1e-3,
+        1e-2,
+        epochs=60,
+        batch_size=64,
+        least_steps=400,
+        most_steps=8_000,
+        cosine=True,
+        largest_batch=512,
+        noise=0.1,
+    ),
     "paper": Recipe("sgd", 1e-3, 5e-4, epochs=100, batch_size=2048),
 }
 """Named recipes, the same for every training set.
@@ -180,12 +215,18 @@ def train(
             if validation is not None:
                 epoch = recipe.epoch(len(x))
                 best = BestWeights(validation, patience=recipe.patience, epoch=epoch, steps=steps, place=place)
-            for taken, batch in enumerate(_batches(len(x), recipe.batch_size, steps, least)):
+            noise = recipe.noise_of(len(x))
+            for taken, batch in enumerate(_batches(len(x), recipe.batch(len(x)), steps, least)):
                 flat.gradients.zero_()
-                for part in _split(batch, place.part_of(len(batch)), least):
-                    losses = row_losses(network, x[part], y[part], part)
+                seen = x[batch]
+                if noise:
+                    # Drawn for the whole batch, so that its parts see what the whole would.
+                    seen = seen + noise * torch.randn(seen.shape).to(place.device)
+                size = place.part_of(len(batch))
+                for rows_seen, part in zip(_split(seen, size, least), _split(batch, size, least), strict=True):
+                    losses = row_losses(network, rows_seen, y[part], part)
                     (losses @ w[part] / len(batch)).backward()
-                optimiser.step(recipe.rate(taken, steps))
+                optimiser.step(recipe.rate(taken, len(x)))
                 if best is not None and best.is_enough(network, taken + 1):
                     break
         if best is not None:

@@ -39,7 +39,15 @@ class AssetOptions:
     partitions: Partitions
     retries: dg.RetryPolicy = RETRIES
 
-    def of(self, name: str, *, group: str, kinds: set[str], gpu: bool = False) -> dict[str, Any]:
+    def of(
+        self,
+        name: str,
+        *,
+        group: str,
+        kinds: set[str],
+        gpu: bool = False,
+        resources: frozenset[str] = frozenset(),
+    ) -> dict[str, Any]:
         """Return the arguments of ``dagster.asset`` for an asset.
 
         Parameters
@@ -52,6 +60,8 @@ class AssetOptions:
             The technologies in it, for the dashboard.
         gpu : bool
             Whether it waits for its turn on the device.
+        resources : set of str
+            What it works with, beyond what all assets do.
         """
         return {
             "name": name,
@@ -61,9 +71,10 @@ class AssetOptions:
             "tags": {"c2tc/stage": group},
             "code_version": ALGORITHM_VERSIONS[name],
             "retry_policy": self.retries,
-            "required_resource_keys": set(RESOURCES),
+            "required_resource_keys": {*RESOURCES, *resources},
             "pool": GPU_POOL if gpu else None,
-            "automation_condition": automation_condition(name, self.catalogue) if PARENTS[name] else None,
+            # What is made on request has no parents among the tables' assets.
+            "automation_condition": automation_condition(name, self.catalogue) if PARENTS.get(name) else None,
         }
 
     def step(self, context: dg.AssetExecutionContext) -> AbstractContextManager[Step]:

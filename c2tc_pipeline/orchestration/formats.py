@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 from c2tc_pipeline.evaluation.stored import read_scores, write_scores
+from c2tc_pipeline.orchestration.experiment_files import read_files, read_result, write_files, write_result
 from c2tc_pipeline.orchestration.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
 from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.hashing import hash_file, hash_frame, hash_json
@@ -161,5 +162,7 @@ FORMATS: dict[str, Format[Any]] = {
     "evaluation_scores": Format("scores", write_scores, read_scores),
     "leaderboard": Format("leaderboard", _write_leaderboard, _read_table),
     "report": Format("report", _write_text, _read_text),
+    "experiment_scores": Format("experiment-scores", write_result, read_result),
+    "experiment_report": Format("experiment-report", write_files, read_files),
 }
 """By the name of the asset."""

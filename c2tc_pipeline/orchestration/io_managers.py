@@ -21,9 +21,9 @@ import dagster as dg
 from pydantic import PrivateAttr
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.orchestration.formats import FORMATS, Format
+from c2tc_pipeline.orchestration.formats import FORMATS, PAGE_NAME, Format
 from c2tc_pipeline.storage import ArtefactStore, LostRace
-from c2tc_pipeline.storage.files import files_below
+from c2tc_pipeline.storage.files import files_below, relative_name
 from c2tc_pipeline.storage.roots import split_root
 
 REPLACES_VERSION = "replaces_version"
@@ -92,7 +92,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
         asset = context.asset_key.to_user_string()
         partition = str(context.asset_partition_key) if context.has_asset_partitions else None
         key = artefact_key(asset, partition)
-        sizes: list[int] = []
+        sizes: dict[str, int] = {}
         with without_retry():
             if obj is None:
                 raise InputError(f"Asset {asset!r} has no value to store; return MaterializeResult(value=...).")
@@ -100,7 +100,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
 
             def fill(directory: Path) -> None:
                 chosen.write(obj, directory)
-                sizes.extend(path.stat().st_size for path in files_below(directory))
+                sizes.update({relative_name(path, directory): path.stat().st_size for path in files_below(directory)})
 
             published = self.store.publish(
                 key,
@@ -113,11 +113,13 @@ class StoreIOManager(dg.ConfigurableIOManager):
                 },
                 after=_told(context, REPLACES_VERSION),
             )
+        address = self.store.address(published)
         context.add_output_metadata(
             {
                 "version": published.version,
-                "path": dg.MetadataValue.path(self.store.address(published)),
-                "bytes": sum(sizes),
+                "path": dg.MetadataValue.path(address),
+                **({"page": dg.MetadataValue.path(f"{address}/{PAGE_NAME}")} if PAGE_NAME in sizes else {}),
+                "bytes": sum(sizes.values()),
             }
         )
 

@@ -1,6 +1,6 @@
 """The jobs: which assets run together, for one partition of one kind.
 
-A run has one partition key, so what is divided by table and what is divided by table and ratio are separate jobs; how
+A run has one partition key, so what is divided by table, by table and ratio, and by experiment are separate jobs; how
 they are divided Dagster takes from their assets. When they run is decided in
 :mod:`c2tc_pipeline.orchestration.schedules` and :mod:`c2tc_pipeline.orchestration.sensors`.
 """
@@ -14,6 +14,7 @@ INGEST = ("raw_table", "validated_table", "encoder", "encoded_table")
 CONDENSE = ("cluster_allocation", "condensed_table", "evaluation_scores")
 REPORT = ("report",)
 LEADERBOARD = ("leaderboard",)
+EXPERIMENTS = ("experiment_scores", "experiment_report")
 
 ingest_job = dg.define_asset_job(
     "ingest_job",
@@ -35,4 +36,10 @@ leaderboard_job = dg.define_asset_job(
     dg.AssetSelection.assets(*LEADERBOARD),
     description="Compare the scores of all tables and ratios.",
 )
+experiments_job = dg.define_asset_job(
+    "experiments_job",
+    dg.AssetSelection.assets(*EXPERIMENTS),
+    description="Run one experiment and write its page.",
+)
+# Those of the tables; nothing launches an experiment but a person.
 JOBS = (ingest_job, condense_job, report_job, leaderboard_job)

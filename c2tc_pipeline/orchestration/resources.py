@@ -1,10 +1,11 @@
-"""What assets work with, beside their inputs: a device, and a cache of costly results.
+"""What assets work with, beside their inputs: a device, a cache of costly results, the paper's tables.
 
 Where artefacts are stored is in :mod:`c2tc_pipeline.orchestration.io_managers`. Nothing here holds a credential.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import dagster as dg
@@ -62,3 +63,26 @@ class CacheResource(dg.ConfigurableResource):
     def cache(self) -> ContentCache:
         """The cache in it."""
         return ContentCache(self.path)
+
+
+class PaperTablesResource(dg.ConfigurableResource):
+    """Where the paper's tables are, for experiments.
+
+    Parameters
+    ----------
+    directory : str
+        A local directory with a Parquet file a table; empty stands for ``$C2TC_BENCH_DATA``.
+
+    Examples
+    --------
+    >>> PaperTablesResource(directory="tables").path
+    PosixPath('tables')
+    """
+
+    directory: str = ""
+
+    @property
+    def path(self) -> Path | None:
+        """The directory; None when nobody named one."""
+        named = self.directory or os.environ.get("C2TC_BENCH_DATA", "").strip()
+        return Path(named) if named else None

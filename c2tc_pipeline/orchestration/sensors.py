@@ -16,7 +16,7 @@ import dagster as dg
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.orchestration.deliveries import Ingested, unreadable
 from c2tc_pipeline.orchestration.intervals import seconds_between_looks
-from c2tc_pipeline.orchestration.jobs import ingest_job
+from c2tc_pipeline.orchestration.jobs import EXPERIMENTS, experiments_job, ingest_job
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.webhook import post_json
 from c2tc_pipeline.tables import Catalogue, source_fingerprint
@@ -161,7 +161,7 @@ def failure_message(run: dg.DagsterRun, failures: Sequence[DagsterEvent]) -> dic
     'ingest_job failed for flights|0.001: The run ended before a step failed; see its log.'
     """
     partition = run.tags.get("dagster/partition")
-    table, ratio = Partitions.parse(partition) if partition else (None, None)
+    table, ratio = Partitions.parse(partition) if partition and not _is_experiment(run) else (None, None)
     step, error = (failures[0].step_key, _sentence(failures[0])) if failures else (None, _NO_STEP)
     dashboard = without_secrets(os.environ.get(DASHBOARD_VARIABLE, "")).rstrip("/")
     return {
@@ -178,6 +178,12 @@ def failure_message(run: dg.DagsterRun, failures: Sequence[DagsterEvent]) -> dic
 
 
 _NO_STEP = "The run ended before a step failed; see its log."
+
+
+def _is_experiment(run: dg.DagsterRun) -> bool:
+    """Tell whether the partition of a run names an experiment and no table."""
+    chosen = {key.to_user_string() for key in run.asset_selection or ()}
+    return run.job_name == experiments_job.name or not chosen.isdisjoint(EXPERIMENTS)
 
 
 def _sentence(failure: DagsterEvent) -> str:

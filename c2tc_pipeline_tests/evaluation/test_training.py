@@ -35,11 +35,10 @@ def plain_loop(recipe: Recipe, optimiser_of: Callable[..., torch.optim.Optimizer
     torch.manual_seed(seed)
     network = build()
     optimiser = optimiser_of(network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    steps = recipe.epochs * math.ceil(len(rows) / recipe.batch_size)
     taken = 0
     for _ in range(recipe.epochs):
         for batch in torch.randperm(len(rows)).split(recipe.batch_size):
-            optimiser.param_groups[0]["lr"] = recipe.rate(taken, steps)
+            optimiser.param_groups[0]["lr"] = recipe.rate(taken, len(rows))
             optimiser.zero_grad()
             losses = torch.nn.functional.cross_entropy(network(rows[batch]), classes[batch], reduction="none")
             (losses * weights[batch]).mean().backward()
@@ -110,12 +109,37 @@ def test_the_papers_recipe_is_the_papers() -> None:
 
 def test_the_default_recipe_is_bounded_and_ends_at_rest() -> None:
     default = RECIPES["default"]
-    assert [default.steps(rows) for rows in (1, 3, 500, 10**8)] == [300, 300, 300, 4000]
-    rates = [default.rate(taken, 400) for taken in range(400)]
+    assert [default.steps(rows) for rows in (1, 3, 500, 10**8)] == [400, 400, 480, 8000]
+    rates = [default.rate(taken, 10) for taken in range(400)]
     assert max(rates) <= default.learning_rate
     assert rates[0] < 0.1 * default.learning_rate
     assert rates[-1] < 0.001 * default.learning_rate
     assert isinstance(default.start(FlatWeights(build())), AdamW)
+
+
+def test_large_tables_take_larger_batches_and_longer_steps() -> None:
+    default = RECIPES["default"]
+    assert [default.batch(rows) for rows in (3, 6_400, 20_000, 10**6)] == [64, 64, 200, 512]
+    few, many = (max(default.rate(taken, rows) for taken in range(default.steps(rows))) for rows in (100, 10**6))
+    assert many / few == pytest.approx(math.sqrt(512 / 64), rel=0.01)
+
+
+def test_noise_is_what_the_recipe_says_and_shrinks_with_rows() -> None:
+    seen: list[torch.Tensor] = []
+
+    class Watching(torch.nn.Linear):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            seen.append(rows.detach())
+            return super().forward(rows)
+
+    recipe = Recipe("sgd", 0.01, 0.0, epochs=40, batch_size=4_000, noise=0.1)
+    for rows in (100, 3_200):
+        seen.clear()
+        still = torch.full((rows, 3), 0.5)
+        train(lambda: Watching(3, 2), still, torch.arange(rows) % 2, torch.ones(rows), recipe=recipe, seed=0)
+        added = torch.stack(seen) - 0.5
+        assert float(added.std()) == pytest.approx(0.1 if rows == 100 else 0.05, rel=0.05)
+        assert not torch.equal(seen[0], seen[1])
 
 
 class Counting(torch.nn.Linear):

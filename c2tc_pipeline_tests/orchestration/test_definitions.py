@@ -21,7 +21,9 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_loading_waits_for_nothing_heavy() -> None:
     code = (
-        "import sys, c2tc_pipeline.definitions\n"
+        "import sys\n"
+        "from c2tc_pipeline.definitions import build_defs\n"
+        "build_defs(storage='memory://unused').resolve_job_def('experiments_job')\n"
         "heavy = ('torch', 'sklearn', 'scipy', 'matplotlib', 'pandera')\n"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from c2tc_pipeline.orchestration.jobs import EXPERIMENTS
 from c2tc_pipeline.orchestration.ledger import Ledger
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.versioning import (
@@ -47,7 +48,7 @@ def record(instance: dg.DagsterInstance, asset: str, partition: str | None, *, v
 
 def test_every_asset_has_a_version_and_comes_after_its_parents() -> None:
     order = list(PARENTS)
-    assert order == list(ALGORITHM_VERSIONS)
+    assert [*order, *EXPERIMENTS] == list(ALGORITHM_VERSIONS)
     assert all(order.index(parent) < order.index(asset) for asset in order for parent in PARENTS[asset])
     assert ancestors("leaderboard") == order[: order.index("evaluation_scores") + 1]
 

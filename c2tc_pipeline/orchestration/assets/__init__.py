@@ -11,6 +11,7 @@ from c2tc_pipeline.orchestration.asset_options import AssetOptions
 from c2tc_pipeline.orchestration.assets.condense import condense_assets
 from c2tc_pipeline.orchestration.assets.encode import encode_assets
 from c2tc_pipeline.orchestration.assets.evaluate import evaluate_assets
+from c2tc_pipeline.orchestration.assets.experiments import experiment_assets
 from c2tc_pipeline.orchestration.assets.ingest import ingest_assets
 from c2tc_pipeline.orchestration.assets.report import report_assets
 
@@ -23,4 +24,5 @@ def all_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         *condense_assets(options),
         *evaluate_assets(options),
         *report_assets(options),
+        *experiment_assets(options),
     ]

@@ -107,6 +107,23 @@ def test_rows_stay_within_the_range_of_their_columns(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_networks_never_see_rows_out_of_range(method: str) -> None:
+    seen = []
+
+    class Watching(torch.nn.Linear):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            seen.append((rows.min().item(), rows.max().item()))
+            return super().forward(rows)
+
+    def relay(features: int, classes: int) -> torch.nn.Module:
+        return torch.nn.Sequential(Watching(features, 4), torch.nn.Tanh(), torch.nn.Linear(4, classes))
+
+    brief(method, relay=relay, learning_rate=0.5, steps=5).fit_resample(*blobs(60))
+    assert min(low for low, _ in seen) >= 0
+    assert max(high for _, high in seen) <= 1
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_units_make_no_difference(method: str) -> None:
     X, y = blobs(60)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
