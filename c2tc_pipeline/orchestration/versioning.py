@@ -128,7 +128,7 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
     --------
     >>> spec = TableSpec(name="adult", source="adult.csv", label="income")
     >>> settings_of("cluster_allocation", spec, 0.01)
-    {'ratio': 0.01, 'seed': 0, 'allocation': 'hfils', 'gamma': 0.25}
+    {'ratio': 0.01, 'seed': 0, 'allocation': 'hfils', 'gamma': 0.5}
     """
     match asset:
         case "raw_table":

@@ -30,6 +30,7 @@ from c2tc_pipeline.orchestration.io_managers import StoreIOManager
 from c2tc_pipeline.orchestration.jobs import EXPERIMENTS
 from c2tc_pipeline.orchestration.ledger import DATA_VERSION_TAG
 from c2tc_pipeline.orchestration.resources import PaperTablesResource
+from c2tc_pipeline.orchestration.schedules import nightly_schedules
 from c2tc_pipeline.orchestration.sensors import failure_message
 from c2tc_pipeline.orchestration.versioning import ALGORITHM_VERSIONS, RECIPE_TAG
 from c2tc_pipeline.tables import Catalogue, load_catalogue
@@ -238,7 +239,7 @@ def test_they_are_described_and_launched_by_people_only(rig: Rig) -> None:
         assert spec.code_version == ALGORITHM_VERSIONS[name]
     assert list(specs["experiment_scores"].deps) == []
     assert [dep.asset_key.to_user_string() for dep in specs["experiment_report"].deps] == ["experiment_scores"]
-    assert "experiments_job" not in {schedule.job_name for schedule in rig.definitions.schedules or ()}
+    assert "experiments_job" not in {schedule.job_name for schedule in nightly_schedules(rig.catalogue)}
 
 
 def test_they_are_tried_again_and_wait_for_the_device(rig: Rig) -> None:
