@@ -34,7 +34,7 @@ def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> training_weights(np.array([90, 30, 5]), np.array(["a", "a", "b"])).round(2).tolist()
-    [1.74, 0.58, 0.67]
+    [1.77, 0.59, 0.64]
     """
     _, codes = np.unique(classes, return_inverse=True)
     members = np.asarray(members, dtype=np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from c2tc_pipeline.evaluation.models.tabr import TabrClassifier
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 
 # Few steps and trees: scikit-learn fits each model some two hundred times.
-QUICK = Recipe("adamw", 0.02, 0.0, epochs=1, batch_size=512, least_steps=40, cosine=True)
+QUICK = Recipe("adamw", 0.02, 0.0, epochs=1, batch_size=512, least_steps=25, cosine=True)
 # Enough to see whether anything breaks.
-BRIEF = Recipe("adamw", 0.02, 0.0, epochs=8, batch_size=512)
+BRIEF = Recipe("adamw", 0.02, 0.0, epochs=4, batch_size=512)
 FEW_ROWS = np.array([[0.1, 0.2], [0.2, 0.1], [0.9, 0.8]], dtype=np.float32)
 
 
@@ -54,7 +55,7 @@ SMALL: dict[str, Callable[..., Any]] = {
     ),
     "tabnet": lambda **settings: TabNetClassifier(width=4, looks=1, **quick(**settings)),
     "tabr": lambda **settings: TabrClassifier(width=16, context=10, **quick(**settings)),
-    "boosting": lambda **settings: BoostingClassifier(iterations=20, **settings),
+    "boosting": lambda **settings: BoostingClassifier(iterations=10, **settings),
     "logistic": LogisticClassifier,
     "neighbour": NeighbourClassifier,
 }
@@ -83,7 +84,7 @@ def expected_failures(model: Any) -> dict[str, str]:
 @parametrize_with_checks(
     [
         MlpClassifier((16,), recipe=QUICK, device="cpu"),
-        BoostingClassifier(iterations=10),
+        BoostingClassifier(iterations=5),
         LogisticClassifier(),
         NeighbourClassifier(),
     ],
@@ -101,8 +102,9 @@ def test_every_model_is_tested_here() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_three_rows_are_enough(name: str) -> None:
-    # These two take seconds for the 300 steps of the recipe, whatever the number of rows.
-    model = SMALL[name]() if name in ("tabnet", "ft_transformer") else make_model(name)
+    model = make_model(name)
+    if name in NETWORKS:  # as large as they are, with fewer steps, which take long whatever the number of rows
+        model.set_params(recipe=replace(RECIPES["default"], least_steps=60))
     model.fit(FEW_ROWS, ["no", "no", "yes"])
     assert model.classes_.tolist() == ["no", "yes"]
     probabilities = model.predict_proba(FEW_ROWS)
@@ -114,7 +116,8 @@ def test_three_rows_are_enough(name: str) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_three_rows_are_enough_for_the_papers_recipe(name: str) -> None:
-    probabilities = SMALL[name](recipe="paper").fit(FEW_ROWS, ["no", "no", "yes"]).predict_proba(FEW_ROWS)
+    shortened = replace(RECIPES["paper"], epochs=5)
+    probabilities = SMALL[name](recipe=shortened).fit(FEW_ROWS, ["no", "no", "yes"]).predict_proba(FEW_ROWS)
     assert probabilities.shape == (3, 2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
@@ -126,9 +129,8 @@ def test_three_rows_are_enough_for_the_papers_recipe(name: str) -> None:
         ([[0.3]], [1]),
         ([[0.2], [0.4], [0.9]], [0, 1, 2]),
         (np.full((4, 3), 0.5), [0, 1, 0, 1]),
-        (np.linspace(0, 1, 12).reshape(6, 2), [0, 0, 1, 1, 2, 2]),
     ],
-    ids=["one row", "one column", "constant columns", "two rows a class"],
+    ids=["one row", "one column", "constant columns"],
 )
 def test_awkward_training_sets(name: str, X: Any, y: list[int]) -> None:
     model = brief(name).fit(X, y)
@@ -141,8 +143,8 @@ def test_awkward_training_sets(name: str, X: Any, y: list[int]) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_class_of_one_row_among_many(name: str) -> None:
-    X = np.vstack([np.random.default_rng(0).random((200, 2)), [[5.0, 5.0]]])
-    model = SMALL[name]().fit(X, [0] * 200 + [1])
+    X = np.vstack([np.random.default_rng(0).random((100, 2)), [[5.0, 5.0]]])
+    model = SMALL[name]().fit(X, [0] * 100 + [1])
     assert model.predict([[0.5, 0.5]]).tolist() == [0]
 
 
@@ -155,17 +157,16 @@ def test_one_class_is_always_predicted(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_small_models_learn(name: str) -> None:
-    X, y = make_classification(1000, 8, n_informative=5, n_classes=3, class_sep=2, random_state=0)
-    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    # A third of the rows is of the most frequent class.
-    assert SMALL[name]().fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.75
-
-
-@pytest.mark.parametrize("name", ["mlp", "boosting"])
-def test_the_default_models_learn(name: str) -> None:
     X, y = make_classification(600, 8, n_informative=5, n_classes=3, class_sep=2, random_state=0)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    assert make_model(name).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.85
+    # A third of the rows is of the most frequent class.
+    assert SMALL[name]().fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.75
+
+
+def test_the_default_network_learns() -> None:
+    X, y = make_classification(400, 8, n_informative=5, n_classes=3, class_sep=2, random_state=0)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    assert make_model("mlp").fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.85
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -241,7 +242,8 @@ def test_weights_decide_between_rows_that_are_alike(name: str) -> None:
         np.testing.assert_allclose([heavy, light], [0.75, 0.25], atol=0.03)
 
 
-@pytest.mark.parametrize("name", MODELS)
+# Networks share what reads their weights.
+@pytest.mark.parametrize("name", ["mlp", "boosting", "logistic", "neighbour"])
 @pytest.mark.parametrize(
     ("weights", "message"),
     [([1, -1, 1], "-1 is negative"), ([0, 0, 0], "All sample weights are zero"), ([1, 1], "one for each of 3 rows")],
@@ -251,7 +253,8 @@ def test_weights_that_can_not_be_used(name: str, weights: list[int], message: st
         make_model(name).fit(FEW_ROWS, [0, 1, 1], sample_weight=weights)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+# The first of them is plain, the second remembers means and variances, the third training rows.
+@pytest.mark.parametrize("name", ["mlp", "tabnet", "tabr"])
 def test_validation_rows_choose_among_weights(name: str) -> None:
     """Validation rows with labels turned round are met best by a network that has hardly learnt."""
     X, y = some_rows(60)
