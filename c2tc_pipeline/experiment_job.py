@@ -16,6 +16,7 @@ from c2tc_pipeline.evaluation.experiments.grid import OURS, Experiment
 from c2tc_pipeline.evaluation.experiments.group import WHOLE
 from c2tc_pipeline.evaluation.experiments.paper_numbers import paper_numbers
 from c2tc_pipeline.evaluation.statistics import (
+    anchored,
     compare,
     pool,
     rank_contenders,
@@ -29,6 +30,7 @@ from c2tc_pipeline.reports.experiment_layout import Layout
 from c2tc_pipeline.reports.experiment_page import experiment_page
 from c2tc_pipeline.reports.experiment_shown import ShownTable
 from c2tc_pipeline.reports.experiment_statistics import (
+    anchors_table,
     comparisons_table,
     pooled_table,
     ranking_table,
@@ -61,7 +63,7 @@ def write_experiment(experiment: Experiment, scores: pd.DataFrame, directory: Pa
     exhibits = experiment_exhibits(experiment.show.figure, scores, experiment.show.metrics)
     statistics: dict[str, ShownTable] = {}
     if _comparable(scores):
-        found, shown, ranked = _statistics(scores)
+        found, shown, ranked = _statistics(scores, paper)
         write_parquet(found, directory / "statistics.parquet")
         statistics.update(shown)
         exhibits += ranked
@@ -113,9 +115,14 @@ def _comparable(scores: pd.DataFrame) -> bool:
     return own["method"].nunique() > 1 and OURS in set(own["method"]) and own["accuracy"].notna().any()
 
 
-def _statistics(scores: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, ShownTable], list[Exhibit]]:
+def _statistics(
+    scores: pd.DataFrame, paper: pd.DataFrame | None
+) -> tuple[pd.DataFrame, Mapping[str, ShownTable], list[Exhibit]]:
     compared = compare(scores)
     shown = {
+        "Against the paper and the whole table": anchors_table(
+            pd.concat([anchored(scores, metric, paper) for metric in METRICS])
+        ),
         "First, tied or behind": standings_table(pd.concat([standings(scores, metric) for metric in METRICS])),
         "Ours against each rival": comparisons_table(compared),
         "Over all tables and ratios": pooled_table(pool(compared)),

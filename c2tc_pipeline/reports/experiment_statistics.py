@@ -198,6 +198,56 @@ def ranking_table(ranking: Ranking) -> ShownTable:
     )
 
 
+def anchors_table(found: pd.DataFrame) -> ShownTable:
+    """Return ours beside the paper's number and the whole table's.
+
+    Parameters
+    ----------
+    found : DataFrame
+        What :func:`~c2tc_pipeline.evaluation.statistics.anchors.anchored` returned.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"table": ["t"], "ratio": 0.1, "model": "mlp", "space": "hcfe", "metric": "accuracy",
+    ...     "mean": 0.72, "std": 0.01, "paper": 0.7, "whole": 0.8, "share": 0.9})
+    >>> print(anchors_table(one).markdown().splitlines()[2])
+    | t | 10 % | mlp | hcfe | accuracy | 72.0 ± 1.0 | 70.0 | **+2.0** | 80.0 | 90.0 % |
+    """
+    titles = ("table", "ratio", "model", "space", "metric")
+    numbers = ("ours", "paper", "difference", "whole", "share of whole")
+    columns = [*(Column(title, title == "ratio") for title in titles), *(Column(title, True) for title in numbers)]
+    rows = [
+        [
+            Cell(wording.shortened(row["table"], 60)),
+            Cell(wording.share(row["ratio"])),
+            *(Cell(wording.shortened(row[name], 60)) for name in ("model", "space")),
+            Cell(METRIC_NAMES.get(row["metric"], row["metric"])),
+            Cell(wording.percentage(row["mean"], row["std"])),
+            Cell(_percent(row["paper"])),
+            Cell(
+                points(row["mean"] - row["paper"]) if not math.isnan(row["paper"]) else wording.MISSING,
+                "best" if row["mean"] >= row["paper"] else "",
+            ),
+            Cell(_percent(row["whole"])),
+            Cell(f"{100 * row['share']:.1f} %" if not math.isnan(row["share"]) else wording.MISSING),
+        ]
+        for row in found.to_dict("records")
+    ]
+    known = found[found["paper"].notna()]
+    below = int((known["mean"] < known["paper"]).sum())
+    told = f" Below the paper: {below} of {wording.counted(len(known), 'number', 'numbers')}." if len(known) else ""
+    return ShownTable(
+        columns,
+        rows,
+        "Paper: its own method, as printed. Whole: the same model trained on the whole table in the same column space."
+        + told,
+    )
+
+
+def _percent(value: float) -> str:
+    return wording.MISSING if math.isnan(value) else f"{100 * value:.1f}"
+
+
 def standings_table(found: pd.DataFrame) -> ShownTable:
     """Return cell by cell where ours stands.
 

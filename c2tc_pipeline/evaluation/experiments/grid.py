@@ -215,6 +215,10 @@ class Experiment(_Part):
                     raise ValueError(f"there is no {what} {name!r}; {closest(name, known)}")
         if not self.tables and self.scaling is None:
             raise ValueError("it names no tables; add some")
+        if self.imbalance is not None:
+            for table in self.tables:
+                if table not in self.imbalance.columns:
+                    raise ValueError(f"it does not say which column of table {table!r} to make one-sided; add it")
         return self
 
     def restricted(

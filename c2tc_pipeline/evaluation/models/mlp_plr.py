@@ -26,7 +26,7 @@ class MlpPlrClassifier(NetworkClassifier):
     embedding : int, default=8
         Numbers that a column becomes.
     spread : float, default=0.1
-        Standard deviation of the frequencies at the start.
+        Standard deviation of the frequencies at the start. On validation rows 0.03, 0.1, 0.3 and 1 were all about as good.
     lite : bool, default=False
         Whether all columns share one linear layer.
     recipe : str or Recipe, default="default"

@@ -14,8 +14,7 @@ class TabrClassifier(NetworkClassifier):
     """TabR: a row is judged together with its nearest training rows, in a space that is learnt.
 
     See :class:`~c2tc_pipeline.networks.tabr.TabrNetwork`. Weights count in the loss, not among neighbours: a row given
-    twice would find itself, one of weight two does not. It takes three tenths of the recipe's steps, nearer to
-    what its authors advise.
+    twice would find itself, one of weight two does not.
 
     Parameters
     ----------
@@ -46,8 +45,6 @@ class TabrClassifier(NetworkClassifier):
     >>> model.predict([[0.1], [0.9]]).tolist()
     ['no', 'yes']
     """
-
-    rate_factor = 0.3
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ trained on the same condensed rows are averaged first, because they are no indep
 *unit* is one table, ratio and model. A *contender* is a method, with its variant where it has one.
 """
 
+from c2tc_pipeline.evaluation.statistics.anchors import anchored
 from c2tc_pipeline.evaluation.statistics.comparisons import compare, pool
 from c2tc_pipeline.evaluation.statistics.power_law import fitted_exponent
 from c2tc_pipeline.evaluation.statistics.ranks import Ranking, rank_contenders
@@ -19,6 +20,7 @@ from c2tc_pipeline.evaluation.statistics.standings import standings
 
 __all__ = [
     "Ranking",
+    "anchored",
     "cell_scores",
     "compare",
     "fitted_exponent",
