@@ -122,8 +122,7 @@ def _experiment(
     experiment = load_experiment(name)
     if catalogue is not None and not changes["tables"]:
         changes["tables"] = tuple(load_catalogue(catalogue))
-    kept = methods or tuple(dict.fromkeys(contender.method for contender in experiment.methods))
-    experiment = experiment.restricted(methods=tuple(m for m in kept if m not in without), **changes)
+    experiment = experiment.restricted(methods=methods, without=without, **changes)
     specs = tables_of(experiment, data=data, catalogue=catalogue)
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     with WorkBar(Console(stderr=True), experiment.name, quiet=quiet) as bar:

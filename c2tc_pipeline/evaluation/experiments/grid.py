@@ -227,10 +227,11 @@ class Experiment(_Part):
         tables: tuple[str, ...] = (),
         ratios: tuple[float, ...] = (),
         methods: tuple[str, ...] = (),
+        without: tuple[str, ...] = (),
         models: tuple[str, ...] = (),
         seeds: int | None = None,
     ) -> Experiment:
-        """Return the same experiment with fewer or other tables, ratios, methods, models or seeds.
+        """Return the same experiment with fewer methods, or with other tables, ratios, models or seeds.
 
         Examples
         --------
@@ -246,12 +247,12 @@ class Experiment(_Part):
             changes["models"] = models
         if seeds is not None:
             changes["seeds"] = seeds
-        if methods:
-            there = {contender.method for contender in self.methods}
-            for name in methods:
-                if name not in there:
-                    raise InputError(f"There is no method {name!r} in experiment {self.name!r}; {closest(name, there)}.")
-            changes["methods"] = tuple(contender for contender in self.methods if contender.method in methods)
+        there = dict.fromkeys(contender.method for contender in self.methods)
+        for name in (*methods, *without):
+            if name not in there:
+                raise InputError(f"There is no method {name!r} in experiment {self.name!r}; {closest(name, there)}.")
+        kept = [name for name in methods or there if name not in without]
+        changes["methods"] = tuple(contender for contender in self.methods if contender.method in kept)
         return _validated({**self.model_dump(), **changes}, f"The experiment {self.name!r}")
 
 

@@ -15,8 +15,8 @@ from c2tc_pipeline.networks.realmlp import RealMlpNetwork
 class RealMlpClassifier(NetworkClassifier):
     """RealMLP-TD-S, written anew; :class:`~c2tc_pipeline.networks.realmlp.RealMlpNetwork` says what is in it.
 
-    Its weights are some sixteen times as large as those of a usual layer, so that it takes longer steps: three times
-    the recipe's, which did better on a made-up table of 500 rows than ten or twenty times.
+    Its weights are some sixteen times as large as those of a usual layer, so that it takes longer steps: ten times
+    the recipe's.
 
     Parameters
     ----------
@@ -40,13 +40,14 @@ class RealMlpClassifier(NetworkClassifier):
 
     Examples
     --------
-    >>> short = Recipe("adamw", 0.02, 0.0, epochs=40, batch_size=256)
+    >>> short = Recipe("adamw", 0.005, 0.0, epochs=40, batch_size=256)
     >>> model = RealMlpClassifier((16,), recipe=short).fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])
     >>> model.predict([[0.1], [0.9]]).tolist()
     ['no', 'yes']
     """
 
-    rate_factor = 3.0
+    # Of 0.3, 1, 3 and 10, on validation rows: 3.1 points better than 1 there, 0.7 better than 3.
+    rate_factor = 10.0
 
     def __init__(
         self,

@@ -1,0 +1,70 @@
+"""``c2tc bench`` as people type it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from c2tc_pipeline_tests.command_line import Run
+from c2tc_pipeline_tests.made_tables import mixed_table
+
+GRID = "title: Mine\ntables: [people]\nratios: [0.1]\nmethods: [ours, random]\nmodels: [neighbour]\nseeds: 2\n"
+
+
+@pytest.fixture
+def mine(run: Run) -> list[str]:
+    """A grid and a catalogue of one's own in the command's folder, as arguments."""
+    Path("mine.yaml").write_text(GRID)
+    mixed_table(200).to_parquet("people.parquet")
+    Path("catalog.yaml").write_text("tables: {people: {source: people.parquet, label: outcome}}")
+    return ["mine.yaml", "--catalogue", "catalog.yaml"]
+
+
+def test_without_a_name_it_lists_what_there_is(run: Run) -> None:
+    result = run("bench")
+    assert result.exit_code == 0
+    assert {"overall:", "scaling-rows:", "speed:"} <= {line.split(" ")[0] for line in result.stdout.splitlines()}
+
+
+def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
+    result = run("bench", *mine, "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    out = Path("runs/bench/mine")
+    assert f"Written: {out}/report.html" in result.stdout
+    scores = pd.read_parquet(out / "scores.parquet")
+    assert set(scores["method"]) == {"ours", "random", "whole"}
+    assert (out / "manifest.json").is_file()
+    # A second run finds everything done and replaces its own directory.
+    assert run("bench", *mine, "--jobs", 1, "--quiet").stdout == ""
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "scores.parquet"), scores)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["overal"], "There is no experiment 'overal'"),
+        (["overall"], "--data"),
+        (["overall", "--data", "nowhere"], "There is no electricity.parquet in 'nowhere'"),
+        (["overall", "--data", ".", "--methods", "hurding"], "no method 'hurding'"),
+        (["overall", "--data", ".", "--ratios", "1%"], "--ratios '1%'"),
+        (["overall", "--data", ".", "--models", "mpl"], "there is no model 'mpl'"),
+        (["overall", "--data", ".", "--without", "hurding"], "no method 'hurding'"),
+        (["speed"], "--data"),
+    ],
+)
+def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> None:
+    result = run("bench", *change)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def test_a_directory_of_somebody_else_is_not_touched(run: Run, mine: list[str]) -> None:
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").write_text("years of work")
+    result = run("bench", *mine, "--out", "mine")
+    assert result.exit_code == 2
+    assert Path("mine/thesis.txt").read_text() == "years of work"
