@@ -25,6 +25,8 @@ SPEED = "speed"
 @click.option("--without", help="All methods but these, separated by commas.")
 @click.option("--models", help="Other models, separated by commas.")
 @click.option("--seeds", type=click.IntRange(1, 100), help="Another number of repetitions.")
+@click.option("--recipe", help="How networks are trained: default or paper.")
+@click.option("--group-duplicates", is_flag=True, help="Keep rows with equal features on one side of each split.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write.  [default: runs/bench/NAME]")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Processes side by side.  [default: one a core]")
 @click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where what is done is kept.")
@@ -39,6 +41,8 @@ def bench(
     without: str | None,
     models: str | None,
     seeds: int | None,
+    recipe: str | None,
+    group_duplicates: bool,
     out: Path | None,
     jobs: int | None,
     cache_dir: Path | None,
@@ -66,9 +70,16 @@ def bench(
             name,
             data,
             catalogue,
-            {"tables": _parts(tables), "ratios": _numbers(ratios), "models": _parts(models), "seeds": seeds},
-            _parts(methods),
-            _parts(without),
+            {
+                "tables": _parts(tables),
+                "ratios": _numbers(ratios),
+                "methods": _parts(methods),
+                "without": _parts(without),
+                "models": _parts(models),
+                "seeds": seeds,
+                "recipe": recipe,
+                "group_duplicates": group_duplicates or None,
+            },
             out=out or Path("runs/bench") / Path(name).stem,
             jobs=jobs,
             cache_dir=cache_dir,
@@ -100,8 +111,6 @@ def _experiment(
     data: Path | None,
     catalogue: Path | None,
     changes: dict[str, Any],
-    methods: tuple[str, ...],
-    without: tuple[str, ...],
     *,
     out: Path,
     jobs: int | None,
@@ -122,7 +131,7 @@ def _experiment(
     experiment = load_experiment(name)
     if catalogue is not None and not changes["tables"]:
         changes["tables"] = tuple(load_catalogue(catalogue))
-    experiment = experiment.restricted(methods=methods, without=without, **changes)
+    experiment = experiment.restricted(**changes)
     specs = tables_of(experiment, data=data, catalogue=catalogue)
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     with WorkBar(Console(stderr=True), experiment.name, quiet=quiet) as bar:

@@ -51,6 +51,7 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
         (["overall", "--data", ".", "--ratios", "1%"], "--ratios '1%'"),
         (["overall", "--data", ".", "--models", "mpl"], "there is no model 'mpl'"),
         (["overall", "--data", ".", "--without", "hurding"], "no method 'hurding'"),
+        (["overall", "--data", ".", "--recipe", "papper"], "there is no recipe 'papper'"),
         (["speed"], "--data"),
     ],
 )
@@ -60,6 +61,14 @@ def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> No
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def test_the_protocol_can_be_changed(run: Run, mine: list[str]) -> None:
+    arguments = [*mine, "--jobs", 1, "--seeds", 1, "--methods", "ours", "--recipe", "paper", "--group-duplicates"]
+    assert run("bench", *arguments).exit_code == 0
+    text = Path("runs/bench/mine/table.md").read_text(encoding="utf-8")
+    assert "recipe 'paper'" in text
+    assert "rows with equal features on one side" in text
 
 
 def test_a_directory_of_somebody_else_is_not_touched(run: Run, mine: list[str]) -> None:

@@ -230,8 +230,10 @@ class Experiment(_Part):
         without: tuple[str, ...] = (),
         models: tuple[str, ...] = (),
         seeds: int | None = None,
+        recipe: str | None = None,
+        group_duplicates: bool | None = None,
     ) -> Experiment:
-        """Return the same experiment with fewer methods, or with other tables, ratios, models or seeds.
+        """Return the same experiment with fewer methods, or with other tables, ratios, models, seeds or protocol.
 
         Examples
         --------
@@ -245,8 +247,8 @@ class Experiment(_Part):
             changes["ratios"] = ratios
         if models:
             changes["models"] = models
-        if seeds is not None:
-            changes["seeds"] = seeds
+        protocol = {"seeds": seeds, "recipe": recipe, "group_duplicates": group_duplicates}
+        changes.update({name: value for name, value in protocol.items() if value is not None})
         there = dict.fromkeys(contender.method for contender in self.methods)
         for name in (*methods, *without):
             if name not in there:

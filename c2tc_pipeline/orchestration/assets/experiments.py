@@ -49,8 +49,9 @@ def experiment_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
                 experiment, specs, cache_dir=step.cache.path, jobs=config.jobs, progress=ProgressLog(context.log.info)
             )
             result = ExperimentResult(experiment, scores)
-            told = {**of_experiment_scores(result), "source": str(data or options.catalogue.path)}
-            return step.result(result, recipe=made_by, metadata=told)
+            # A made table has no source.
+            source = {"source": str(data or options.catalogue.path)} if specs else {}
+            return step.result(result, recipe=made_by, metadata={**of_experiment_scores(result), **source})
 
     @dg.asset(
         **options.of("experiment_report", group=GROUP, kinds={"html"}),
