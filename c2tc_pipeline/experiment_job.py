@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,9 @@ def write_experiment(experiment: Experiment, scores: pd.DataFrame, directory: Pa
     (directory / "report.html").write_text(page, encoding="utf-8")
     figures = directory / "figures"
     figures.mkdir()
-    for number, exhibit in enumerate(exhibits, start=1):
-        (figures / f"{number:02d}.png").write_bytes(exhibit.picture.png())
+    for exhibit in exhibits:
+        name = re.sub(r"[^a-z0-9]+", "-", exhibit.title.lower()).strip("-")
+        (figures / f"{name}.png").write_bytes(exhibit.picture.png())
 
 
 def layout_of(experiment: Experiment, scores: pd.DataFrame) -> Layout:

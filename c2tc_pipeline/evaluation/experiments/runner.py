@@ -81,7 +81,7 @@ def run_experiment(
         scores.
     """
     if experiment.scaling is not None:
-        return _tidy(run_scaling(experiment, progress))
+        return _tidy(experiment, run_scaling(experiment, progress))
     sizes = {name: _size(spec) for name, spec in specs.items() if name in experiment.tables}
     efforts = [(group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs)]
     # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end no
@@ -101,7 +101,7 @@ def run_experiment(
     else:
         results = _in_processes(groups, cache_dir, jobs or os.cpu_count() or 1, tell)
     progress(total, total)
-    return _tidy([row for rows in results for row in rows])
+    return _tidy(experiment, [row for rows in results for row in rows])
 
 
 def _in_processes(
@@ -169,10 +169,24 @@ def _effort(group: Group, rows: int, columns: int) -> float:
     return effort
 
 
-def _tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _tidy(experiment: Experiment, rows: list[dict[str, Any]]) -> pd.DataFrame:
     # What a row does not say is 0, nothing or unknown.
     absent = {"int64": 0, "str": "", "float64": math.nan}
     filled = [{name: row.get(name, absent[kind]) for name, kind in COLUMNS.items()} for row in rows]
     frame = pd.DataFrame(filled, columns=list(COLUMNS)).astype(COLUMNS)
-    order = ["table", "ratio", "space", "method", "variant", "model", "split", "seed", "model_seed"]
-    return frame.sort_values(order, kind="stable", ignore_index=True)
+    # In the order of the grid, however the processes came to an end; variants come as they were made.
+    orders = {
+        "table": experiment.tables,
+        "space": [*experiment.spaces, *(space for contender in experiment.methods for space in contender.spaces)],
+        "method": [contender.method for contender in experiment.methods],
+        "model": experiment.models,
+    }
+
+    def place(column: pd.Series[Any]) -> pd.Series[Any]:
+        if column.name not in orders:
+            return column
+        known = list(dict.fromkeys(orders[str(column.name)]))
+        return column.map(lambda value: known.index(value) if value in known else len(known))
+
+    by = ["table", "ratio", "space", "method", "model", "split", "seed", "model_seed"]
+    return frame.sort_values(by, key=place, kind="stable", ignore_index=True)

@@ -26,8 +26,8 @@ class MlpPlrClassifier(NetworkClassifier):
     embedding : int, default=8
         Numbers that a column becomes.
     spread : float, default=0.1
-        Standard deviation of the frequencies at the start. On validation rows 0.03, 0.1, 0.3 and 1 were within about a point
-        of each other, and 1 was not half a point better.
+        Standard deviation of the frequencies at the start. On validation rows 0.03, 0.1, 0.3 and 1 were within
+        about a point of each other, and 1 was not half a point better than 0.1.
     lite : bool, default=False
         Whether all columns share one linear layer.
     recipe : str or Recipe, default="default"

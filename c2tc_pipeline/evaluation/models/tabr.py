@@ -40,7 +40,7 @@ class TabrClassifier(NetworkClassifier):
 
     Examples
     --------
-    >>> short = Recipe("adamw", 0.02, 0.0, epochs=40, batch_size=256)
+    >>> short = Recipe("adamw", 0.006, 0.0, epochs=40, batch_size=256)
     >>> model = TabrClassifier(width=8, recipe=short).fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])
     >>> model.predict([[0.1], [0.9]]).tolist()
     ['no', 'yes']
