@@ -7,7 +7,6 @@ import platform
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-
 # How far a class's weight is pulled, as an exponent, from its share of the condensed rows to its share of the source's.
 # Chosen on validation rows: none cost accuracy where the budget is too small to follow the shares, all of it cost rare
 # classes the favour that the allocation did them.

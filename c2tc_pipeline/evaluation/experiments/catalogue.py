@@ -11,7 +11,9 @@ from c2tc_pipeline.tables import TableSpec, load_catalogue
 PAPER_TABLES = Path(__file__).parent / "paper_tables.yaml"
 
 
-def tables_of(experiment: Experiment, *, data: Path | None = None, catalogue: Path | None = None) -> dict[str, TableSpec]:
+def tables_of(
+    experiment: Experiment, *, data: Path | None = None, catalogue: Path | None = None
+) -> dict[str, TableSpec]:
     """Return the tables of an experiment, with sources that can be opened.
 
     Parameters
@@ -37,14 +39,17 @@ def tables_of(experiment: Experiment, *, data: Path | None = None, catalogue: Pa
     known = load_catalogue(PAPER_TABLES)
     if data is None:
         raise InputError(
-            f"The experiment {experiment.name!r} needs tables; name the folder of the paper's with --data, or tables of "
-            "a catalogue with --catalogue and --tables."
+            f"The experiment {experiment.name!r} needs tables; name the folder of the paper's with --data, or tables "
+            "of a catalogue with --catalogue and --tables."
         )
-    specs = {name: known.table(name).model_copy(update={"source": str(data / known.table(name).source)}) for name in experiment.tables}
+    specs = {
+        name: known.table(name).model_copy(update={"source": str(data / known.table(name).source)})
+        for name in experiment.tables
+    }
     absent = [name for name, spec in specs.items() if not Path(spec.source).is_file()]
     if absent:
         raise InputError(
-            f"There is no {absent[0]}.parquet in {str(data)!r}; name the folder that has it with --data, or choose among "
-            "the tables that are there with --tables."
+            f"There is no {absent[0]}.parquet in {str(data)!r}; name the folder that has it with --data, or choose "
+            "among the tables that are there with --tables."
         )
     return specs

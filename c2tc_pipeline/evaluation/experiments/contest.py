@@ -194,5 +194,5 @@ def _read(directory: Path) -> Condensed:
     rows = None
     if values["status"] == OK:
         with np.load(directory / "rows.npz", allow_pickle=False) as arrays:
-            rows = LabelledRows(arrays["X"], arrays["codes"], arrays["weights"] if "weights" in arrays else None)
+            rows = LabelledRows(arrays["X"], arrays["codes"], arrays.get("weights"))
     return Condensed(rows, **values)

@@ -1,7 +1,7 @@
 """Experiments as data: which methods on which tables, judged by which models, and how often.
 
-What belongs here: what an experiment's YAML file may say, and reading it. What does not: running it (:mod:`.runner`) and
-showing it (:mod:`c2tc_pipeline.reports.experiments`).
+What belongs here: what an experiment's YAML file may say, and reading it. What does not: running it (:mod:`.runner`)
+and showing it (``experiment_*.py`` in :mod:`c2tc_pipeline.reports`).
 """
 
 from __future__ import annotations
@@ -295,7 +295,9 @@ def _validated(fields: dict[str, Any], place: str) -> Experiment:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         message = str(problem["msg"]).removeprefix("Value error, ")
-        raise InputError(f"{place}{f', field {where!r}' if where else ''}: {message[:1].lower() + message[1:]}.") from None
+        raise InputError(
+            f"{place}{f', field {where!r}' if where else ''}: {message[:1].lower() + message[1:]}."
+        ) from None
 
 
 def _contenders(entry: Any) -> list[Any]:

@@ -84,8 +84,8 @@ def run_experiment(
         return _tidy(experiment, run_scaling(experiment, progress))
     sizes = {name: _size(spec) for name, spec in specs.items() if name in experiment.tables}
     efforts = [(group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs)]
-    # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end no
-    # process is left alone with one.
+    # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end
+    # no process is left alone with one.
     groups = [group for group, _ in sorted(efforts, key=lambda pair: (pair[0].seed, -pair[1]))]
     total = sum(effort for _, effort in efforts)
     done = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,7 @@ def made_rows(shape: Shape, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
     y = np.repeat(np.arange(len(shares)), np.diff(edges))
     mixing = rng.standard_normal((_RANK, shape.columns), dtype=np.float32) / np.sqrt(_RANK, dtype=np.float32)
     X = np.empty((shape.rows, shape.columns), dtype=np.float32)
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in itertools.pairwise(edges.tolist()):
         centres = 2 * rng.standard_normal((_CENTRES_A_CLASS, _RANK), dtype=np.float32)
         # In blocks: the whole table is there once, and nothing of its size beside it.
         for first in range(start, end, 100_000):

@@ -61,7 +61,12 @@ class EncodedSplit:
 
 
 def encode_split(
-    validated: ValidatedTable, space: str, *, seed: int, cache_dir: Path | None = None, train: pd.DataFrame | None = None
+    validated: ValidatedTable,
+    space: str,
+    *,
+    seed: int,
+    cache_dir: Path | None = None,
+    train: pd.DataFrame | None = None,
 ) -> EncodedSplit:
     """Fit the encoder of a space to the training rows and encode all three parts.
 

@@ -67,7 +67,7 @@ def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, change: tuple[s
 
 
 def test_an_unknown_experiment_is_refused() -> None:
-    with pytest.raises(InputError, match="There is no experiment 'overal'.*overall"):
+    with pytest.raises(InputError, match=r"There is no experiment 'overal'.*overall"):
         load_experiment("overal")
 
 
@@ -81,7 +81,7 @@ def test_restricting_to_what_is_not_there_is_refused() -> None:
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     experiment = load_experiment("allocation")
-    with pytest.raises(InputError, match="electricity.parquet"):
+    with pytest.raises(InputError, match=r"electricity\.parquet"):
         tables_of(experiment, data=tmp_path)
     with pytest.raises(InputError, match="--data"):
         tables_of(experiment)

@@ -92,9 +92,7 @@ def test_too_little_time_ends_in_a_row(spec: TableSpec, small: Experiment) -> No
     check_ended(run_experiment(tight, {"people": spec}, jobs=0), "OOT")
 
 
-def test_too_little_memory_ends_in_a_row(
-    spec: TableSpec, small: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_ends_in_a_row(spec: TableSpec, small: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(*_: Any) -> Any:
         return np.ones(10**10)
 
