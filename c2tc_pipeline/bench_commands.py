@@ -98,12 +98,19 @@ def _list() -> None:
 
 def _speed(data: Path | None, out: Path | None) -> None:
     from c2tc_pipeline.evaluation.speed import measure_speed
+    from c2tc_pipeline.storage import publish_directory
 
     if data is None:
         raise InputError("The speed is measured on the paper's tables; name their folder with --data.")
     results = measure_speed(data, report=click.echo)
     if out is not None:
-        out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(results, indent=2) + "\n"
+        publish_directory(
+            out,
+            lambda directory: (directory / "speed.json").write_text(text, encoding="utf-8"),
+            kind=SPEED,
+            replace=True,
+        )
 
 
 def _experiment(

@@ -172,7 +172,7 @@ def on_device(step: str, start: str | Place, work: Callable[[Place], Result]) ->
         except RuntimeError as error:
             if isinstance(error, NotImplementedError):
                 below = [other for other in below if other.device != place.device]
-            elif not _is_out_of_memory(error):
+            elif not is_out_of_memory(error):
                 raise
             if not below:
                 raise
@@ -198,7 +198,7 @@ def _ladder(start: Place) -> list[Place]:
     return places[places.index(start) :]
 
 
-def _is_out_of_memory(error: RuntimeError) -> bool:
+def is_out_of_memory(error: RuntimeError) -> bool:
     import torch
 
     text = str(error).lower()

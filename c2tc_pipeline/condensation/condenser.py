@@ -68,7 +68,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     weights_ : ndarray of int
         How many source rows stand behind each condensed row.
     training_weights_ : ndarray of float
-        How much each condensed row should count in training: by its members, within its class.
+        How much each condensed row should count in training; see :mod:`c2tc_pipeline.condensation.weights`.
     membership_ : ndarray of int
         The condensed row of each source row.
     classes_ : ndarray

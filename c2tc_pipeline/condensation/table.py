@@ -94,7 +94,7 @@ class CondensedTable:
 
     @property
     def training_weight(self) -> pd.Series[Any]:
-        """How much each row should count in training; see :func:`~c2tc_pipeline.condensation.weights.training_weights`."""
+        """How much each row should count in training; see :mod:`c2tc_pipeline.condensation.weights`."""
         weights = training_weights(self.weight.to_numpy(), plain(self.y).to_numpy())
         return pd.Series(weights, index=self.y.index, name="training_weight")
 

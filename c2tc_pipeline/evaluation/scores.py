@@ -17,7 +17,7 @@ from c2tc_pipeline.condensation.rivals.random_rows import random_rows
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
+from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes, run_trial
 from c2tc_pipeline.storage import ContentCache
 from c2tc_pipeline.tables.kinds import plain, to_text
 
@@ -148,11 +148,7 @@ def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray
 
 def _codes(labels: pd.Series[Any], classes: np.ndarray) -> np.ndarray:
     # Labels of mixed types are text in the condensed table, so they are here.
-    values = plain(to_text(labels) if isinstance(classes[0], str) else labels)
-    known = values.isin(classes).to_numpy()
-    codes = np.full(len(values), len(classes), dtype=np.int64)
-    codes[known] = np.searchsorted(classes, values[known].to_numpy())
-    return codes
+    return class_codes(plain(to_text(labels) if isinstance(classes[0], str) else labels).to_numpy(), classes)
 
 
 def _sample(whole: LabelledRows, rows: int, seed: int) -> LabelledRows:

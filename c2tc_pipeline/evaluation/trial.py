@@ -10,17 +10,31 @@ import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
 from c2tc_pipeline.evaluation.threads import one_thread
-from c2tc_pipeline.evaluation.training import recipe_named
+from c2tc_pipeline.evaluation.training import Recipe
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
 
 # Part of every key: raised by any change of a model, of the trainer or of a metric that changes scores.
-SCORES_VERSION = 3
+SCORES_VERSION = 4
+
+
+def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the number of each label's class; one that is not known gets the number after the last.
+
+    Examples
+    --------
+    >>> class_codes(np.array(["b", "a", "z"]), np.array(["a", "b"])).tolist()
+    [1, 0, 2]
+    """
+    known = np.isin(labels, classes)
+    codes = np.full(len(labels), len(classes), dtype=np.int64)
+    codes[known] = np.searchsorted(classes, labels[known])
+    return codes
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,14 @@ class LabelledRows:
     def digest(self) -> list[str | None]:
         """Hashes of the three arrays; large tables are read for it, so that it is made once."""
         return [None if array is None else hash_array(array) for array in (self.X, self.codes, self.weights)]
+
+
+@runtime_checkable
+class HasRecipe(Protocol):
+    """A model that is trained by a recipe."""
+
+    def own_recipe(self) -> Recipe:
+        """Return the recipe with what the model changes about it."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +138,11 @@ def run_trial(
 def trial_key(model: Any, training: LabelledRows, test: LabelledRows, *, classes: int) -> str:
     """Return the hash of everything that determines a score.
 
-    A recipe counts by what it says, not by its name; where a model is trained does not count.
+    A recipe counts by what it says to that model, not by its name; where a model is trained does not count.
     """
     parameters = {name: value for name, value in model.get_params().items() if name != "device"}
-    if "recipe" in parameters:
-        parameters["recipe"] = asdict(recipe_named(parameters["recipe"]))
+    if isinstance(model, HasRecipe):
+        parameters["recipe"] = asdict(model.own_recipe())
     return hash_json([SCORES_VERSION, type(model).__name__, parameters, training.digest, test.digest[:2], classes])
 
 

@@ -29,7 +29,7 @@ class TabrNetwork(torch.nn.Module):
     width : int, default=64
         Numbers that a row is encoded in.
     context : int, default=96
-        Neighbours of a row; with n training rows, at most n - 1.
+        Neighbours of a row; at most a quarter of the training rows, or two, and never the row itself.
     most_candidates : int, default=12000
         Training rows among which neighbours are looked for. If there are more, so many are drawn by lot, as every step
         encodes all of them.
@@ -101,7 +101,8 @@ class TabrNetwork(torch.nn.Module):
 
     def neighbours(self, rows: torch.Tensor, keys: torch.Tensor, own: torch.Tensor | None) -> torch.Tensor:
         """Return the numbers of the candidates nearest to each row, without the row's own."""
-        count = max(0, min(self.context, len(keys) - 1))
+        # Were the context all other rows, the label that it lacks would give away a row's own while it is trained on.
+        count = min(self.context, max(2, len(keys) // 4), len(keys) - 1)
         with torch.no_grad():
             return nearest_keys(self.key(self.encoder(rows)), keys, count, left_out=own)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 import dagster as dg
@@ -50,10 +51,10 @@ def of_experiment_report(files: Mapping[str, bytes], page: str, table: str) -> d
     """
     figures = sorted(name for name in files if name.endswith(".png"))
     pictures = {
-        f"figure_{number}": dg.MetadataValue.md(
-            f"![Figure {number}](data:image/png;base64,{base64.b64encode(files[name]).decode()})"
+        _key(name): dg.MetadataValue.md(
+            f"![{PurePosixPath(name).stem}](data:image/png;base64,{base64.b64encode(files[name]).decode()})"
         )
-        for number, name in enumerate(figures[:_MOST_FIGURES], start=1)
+        for name in figures[:_MOST_FIGURES]
     }
     return {
         "kilobytes": round(len(files[page]) / 1e3, 1),
@@ -61,6 +62,10 @@ def of_experiment_report(files: Mapping[str, bytes], page: str, table: str) -> d
         "table": dg.MetadataValue.md(shortened(files[table].decode(), MOST_CHARACTERS)),
         **pictures,
     }
+
+
+def _key(figure: str) -> str:
+    return "figure_" + PurePosixPath(figure).stem.replace("-", "_")
 
 
 def shortened(markdown: str, most: int) -> str:

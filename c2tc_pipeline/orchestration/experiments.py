@@ -102,6 +102,7 @@ def chosen_experiment(
         tables = tuple(catalogue)
         if not tables:
             raise InputError(f"There are no tables in the catalogue {catalogue.path}; describe one there.")
+    _refuse_featureless(experiment, tables)
     affordable = [part.method for part in experiment.methods if part.method not in COSTLY]
     experiment = experiment.restricted(
         tables=tables,
@@ -110,7 +111,6 @@ def chosen_experiment(
         models=tuple(config.models),
         seeds=config.seeds,
     )
-    _refuse_featureless(experiment)
     if data is None and experiment.scaling is None:
         described = {table: catalogue.table(table) for table in experiment.tables}
         return experiment, {
@@ -120,11 +120,11 @@ def chosen_experiment(
     return experiment, tables_of(experiment, data=data)
 
 
-def _refuse_featureless(experiment: Experiment) -> None:
+def _refuse_featureless(experiment: Experiment, tables: tuple[str, ...]) -> None:
     if experiment.imbalance is None:
         return
     columns = experiment.imbalance.columns
-    for table in experiment.tables:
+    for table in tables:
         if table not in columns:
             raise InputError(
                 f"The experiment {experiment.name!r} can't run on table {table!r}, of which it knows no feature to "

@@ -12,7 +12,7 @@ import pandas as pd
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
-from c2tc_pipeline.evaluation.statistics.runs import WHOLE, cell_scores
+from c2tc_pipeline.evaluation.statistics.runs import WHOLE, cell_scores, is_whole
 from c2tc_pipeline.reports.canvas import Axes, log_scale
 from c2tc_pipeline.reports.experiment_looks import (
     NAME_LENGTH,
@@ -57,7 +57,7 @@ def scores_by_ratio(scores: pd.DataFrame, metric: str) -> Picture:
     tables = list(cells["table"].unique())
     given = looks(sorted(cells["series"].unique(), key=lambda name: name.startswith(WHOLE)))
     racing = [name for name in given if not name.startswith(WHOLE)]
-    ratios = np.sort(cells.loc[cells["contender"] != WHOLE, "ratio"].unique())
+    ratios = np.sort(cells.loc[~cells["contender"].map(is_whole), "ratio"].unique())
 
     def draw(figure: Figure) -> None:
         for axes, table in zip(draw_panels(figure, tables), tables, strict=True):

@@ -14,9 +14,11 @@ import pandas as pd
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.evaluation.statistics.anchors import paper_space
 from c2tc_pipeline.evaluation.statistics.runs import CELL, WHOLE, cell_scores, named_contenders
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.experiment_layout import DIMENSIONS, Layout
+from c2tc_pipeline.reports.experiment_legend import PARTLY, legend
 from c2tc_pipeline.reports.experiment_shown import Cell, ShownTable
 from c2tc_pipeline.reports.markup import Column
 
@@ -26,8 +28,6 @@ METRIC_NAMES = {
     "condense_seconds": "seconds to condense",
     "fit_seconds": "seconds to fit",
 }
-PARTLY = "†"
-ENDINGS = {"OOT": "out of time", "OOM": "out of memory", "failed": "ended in an error"}
 
 
 def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame | None = None) -> ShownTable:
@@ -47,7 +47,8 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
     -------
     ShownTable
         The table. In each row the best contender is bold and the second underlined, by the numbers as they are
-        printed, so that equals are marked alike; the whole table takes no part.
+        printed, so that equals are marked alike; the whole table takes no part. Models do not compete: where they are
+        side by side, the best under each of them is marked.
 
     Raises
     ------
@@ -73,13 +74,18 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
         )
     }
     across = layout.ordered(cells, layout.across)
+    races = _races(layout, across)
     rows, with_paper = [], set()
     for row_key in layout.ordered(cells, layout.rows):
         for metric in layout.metrics:
             in_row = [found.get((*row_key, *column_key, metric)) for column_key in across]
             if not any(cell is not None for cell in in_row):
                 continue
-            marks = _marks([_contending(cell, metric) for cell in in_row], highest=metric in METRICS)
+            values = [_contending(cell, metric) for cell in in_row]
+            marks = [""] * len(across)
+            for race in races:
+                for place, mark in zip(race, _marks([values[p] for p in race], highest=metric in METRICS), strict=True):
+                    marks[place] = mark
             names = [wording.shortened(layout.name(*pair), 60) for pair in zip(layout.rows, row_key, strict=True)]
             shown = [Cell(name) for name in [*names, METRIC_NAMES.get(metric, metric)]]
             for column_key, cell, mark in zip(across, in_row, marks, strict=True):
@@ -101,7 +107,8 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
             kept += [len(heads)] if column_key in with_paper else []
             heads.append(Column(f"{wording.shortened(title, 60)}, paper", True))
     body = [[row[place] for place in kept] for row in rows]
-    return ShownTable([heads[place] for place in kept], body, _legend(cells, layout, beside=bool(with_paper)))
+    told = legend(cells, layout, marked=bool(races), beside=bool(with_paper))
+    return ShownTable([heads[place] for place in kept], body, told)
 
 
 def experiment_table_markdown(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame | None = None) -> str:
@@ -125,6 +132,22 @@ def _cells(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     scores = named[(named["method"] != WHOLE) | (named["status"] != "ok") | named[metric].notna()]
     parts = scores[[*CELL, "method", "variant"]].drop_duplicates()
     return cell_scores(scores, metric).merge(parts, on=CELL, how="left")
+
+
+def _races(layout: Layout, across: Sequence[tuple[Any, ...]]) -> list[list[int]]:
+    """Return the places of columns that compete with each other; one alone is no race.
+
+    Examples
+    --------
+    >>> _races(Layout(columns=("model", "method")), [("mlp", "ours"), ("mlp", "dm"), ("mlp", "whole"), ("tabr", "dm")])
+    [[0, 1]]
+    """
+    races: dict[Any, list[int]] = {}
+    for place, key in enumerate(across):
+        named = dict(zip(layout.across, key, strict=True))
+        if named.get("method") != WHOLE:
+            races.setdefault(named.get("model"), []).append(place)
+    return [race for race in races.values() if len(race) > 1]
 
 
 def _contending(cell: dict[Any, Any] | None, metric: str) -> float:
@@ -196,29 +219,11 @@ def _printed(paper: pd.DataFrame | None, layout: Layout, scores: pd.DataFrame) -
 
 def _beside(printed: dict[tuple[Any, ...], str], layout: Layout, key: tuple[Any, ...], metric: str) -> str:
     """Return the paper's number for a cell; one that the paper gives for no space in particular holds for all."""
-    spaceless = tuple("" if name == "space" else value for name, value in zip(layout.shown, key, strict=True))
-    return printed.get((*_rounded(key), metric)) or printed.get((*_rounded(spaceless), metric), "")
+    parts = list(zip(layout.shown, key, strict=True))
+    named = tuple(paper_space(value) if name == "space" else value for name, value in parts)
+    spaceless = tuple("" if name == "space" else value for name, value in parts)
+    return printed.get((*_rounded(named), metric)) or printed.get((*_rounded(spaceless), metric), "")
 
 
 def _rounded(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(float(f"{value:.9g}") if isinstance(value, float) else value for value in key)
-
-
-def _legend(cells: pd.DataFrame, layout: Layout, *, beside: bool) -> str:
-    done = cells[cells["status"] == "ok"]
-    runs = sorted(set(done.loc[done["method"] != WHOLE, "runs"]) or set(done["runs"]))
-    often = wording.counted(runs[-1], "run", "runs") if runs else "no run"
-    if len(runs) > 1:
-        often = f"{runs[0]} to {often}"
-    percent = ", in percent" if set(layout.metrics) & set(METRICS) else ""
-    parts = [f"Mean ± standard deviation over {often} (split and condensation seed){percent}."]
-    aside = "; the whole table takes no part" if (cells["method"] == WHOLE).any() else ""
-    parts.append(f"Bold: best of the row, underlined: second{aside}.")
-    if beside:
-        place = "In brackets" if layout.paper == "brackets" else "In columns of their own"
-        parts.append(f"{place}: the paper's numbers, whose rivals ran on label-encoded columns.")
-    for status in dict.fromkeys(cells.loc[cells["status"] != "ok", "status"]):
-        parts.append(f"{wording.shortened(status, 20)}: {ENDINGS.get(status, 'not finished')}.")
-    if ((cells["unfinished"] > 0) & (cells["status"] == "ok")).any():
-        parts.append(f"{PARTLY}: some runs did not finish, the mean is over the others.")
-    return " ".join(parts)

@@ -280,8 +280,8 @@ def test_the_rate_factor_holds_for_adamw_alone(name: str) -> None:
     model = SMALL[name]()
     assert isinstance(model, NetworkClassifier)
     assert isinstance(model.recipe, Recipe)
-    assert model._own_recipe().learning_rate == pytest.approx(model.recipe.learning_rate * model.rate_factor)
-    assert SMALL[name](recipe="paper")._own_recipe() == RECIPES["paper"]
+    assert model.own_recipe().learning_rate == pytest.approx(model.recipe.learning_rate * model.rate_factor)
+    assert SMALL[name](recipe="paper").own_recipe() == RECIPES["paper"]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def watched(network: TabrNetwork, monkeypatch: pytest.MonkeyPatch) -> list[tuple
     return calls
 
 
-@pytest.mark.parametrize(("rows", "context"), [(2, 1), (3, 2), (40, 39), (150, 96)])
+@pytest.mark.parametrize(("rows", "context"), [(2, 1), (3, 2), (40, 10), (150, 37), (500, 96)])
 def test_a_training_row_is_never_its_own_neighbour(rows: int, context: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network, x, y = seen(rows)
     calls = watched(network, monkeypatch)
@@ -79,7 +79,7 @@ def test_more_rows_than_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_output_is_the_formula_neighbour_by_neighbour() -> None:
-    network, x, y = seen(12, context=5)
+    network, x, y = seen(20, context=5)
     rows = torch.rand(4, 3)
     expected = []
     for row in rows:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
-from c2tc_pipeline.devices import _is_out_of_memory
+from c2tc_pipeline.devices import is_out_of_memory
 from c2tc_pipeline.errors import InputError
 
 Result = TypeVar("Result")
@@ -123,7 +123,7 @@ def within_memory(method: str, work: Callable[[], Result]) -> Result:
     except MemoryError as error:
         reason = str(error)
     except RuntimeError as error:
-        if isinstance(error, OutOfMemory) or not _is_out_of_memory(error):
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
         reason = str(error)
     # Not before the error is gone: its traceback kept the tensors alive.

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation import HfilsAllocator, make_allocator
 from c2tc_pipeline.condensation import Condenser
 from c2tc_pipeline.condensation.rivals import make_rival
+from c2tc_pipeline.condensation.weights import PULL
 from c2tc_pipeline.evaluation.experiments.grid import OURS, Contender
 from c2tc_pipeline.evaluation.experiments.limits import OK, OUT_OF_MEMORY, OUT_OF_TIME, Outcome, run_limited
 from c2tc_pipeline.evaluation.experiments.spaces import EncodedSplit
@@ -22,7 +23,7 @@ from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 
 # Part of every key: raised by any change of a method that changes what it makes.
-CONTEST_VERSION = 1
+CONTEST_VERSION = 2
 
 _HFILS_SETTINGS = ("decay", "soft_step", "soft_allocation", "scale_factor", "patience", "tolerance", "max_iter")
 
@@ -60,14 +61,14 @@ def condense_split(
     *,
     time_limit: float,
     memory_limit: float,
-    table: str = "",
+    alike: str = "",
     cache: ContentCache | None = None,
 ) -> CacheLookup[Condensed]:
     """Condense the training rows of a split, or look up what came of it before.
 
     A method sees the training rows; ours may also look at the validation rows, on which gamma is chosen when it is
-    ``"auto"``. Nobody sees a test row. A method that ran out of time or memory on one split of a table is not tried on
-    the others under the same limits: they are as large.
+    ``"auto"``. Nobody sees a test row. A method that ran out of time or memory is not tried again where all is
+    ``alike``.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def condense_split(
         The method's ``random_state``.
     time_limit, memory_limit : float
         Seconds and gigabytes.
-    table : str
-        What the splits of one table in one column space have in common.
+    alike : str
+        What this condensation has in common with others that are as much work.
     cache : ContentCache, optional
         Where the rows are kept.
     """
@@ -96,13 +97,13 @@ def condense_split(
 
     if cache is None:
         return CacheLookup(compute(), hit=False)
-    parts = [CONTEST_VERSION, contender.method, contender.settings, ratio]
-    ending = hash_json([*parts, table, len(split.train), time_limit, memory_limit])
+    parts = [CONTEST_VERSION, contender.method, _settings(contender, ratio, seed)]
+    ending = hash_json([*parts[:2], contender.settings, ratio, alike, time_limit, memory_limit])
 
     def compute_or_end() -> Condensed:
         known = _known(cache, ending)
         if known is not None:
-            raise _Ended(dataclasses.replace(known, reason=f"{known.reason}, on another split of this table"))
+            raise _Ended(dataclasses.replace(known, reason=f"{known.reason} on another split of this table"))
         made = compute()
         if made.status == OK:
             return made
@@ -111,8 +112,14 @@ def condense_split(
         raise _Ended(made)
 
     try:
-        key = hash_json([*parts, split.seen, seed])
-        return cache.fetch("condensed_rows", key, compute=compute_or_end, write=_write, read=_read)
+        found = cache.fetch(
+            "condensed_rows", hash_json([*parts, split.seen]), compute=compute_or_end, write=_write, read=_read
+        )
+        if found.value.seconds > time_limit:
+            # It was made under another limit.
+            slow = Condensed(None, OUT_OF_TIME, found.value.seconds, reason=f"it took more than {time_limit:g} seconds")
+            return CacheLookup(slow, hit=True)
+        return found
     except _Ended as ended:
         return CacheLookup(ended.made, hit=False)
 
@@ -152,10 +159,24 @@ def make_sampler(contender: Contender, ratio: float, seed: int) -> Any:
     return Condenser(ratio, random_state=seed, **settings)
 
 
+def _settings(contender: Contender, ratio: float, seed: int) -> dict[str, Any]:
+    """Return all that a method is set to, defaults included, so that a changed default is another key."""
+    sampler = make_sampler(_without_weighting(contender), ratio, seed)
+    settings: dict[str, Any] = {**sampler.get_params(), "weighted": contender.settings.get("weighted", True)}
+    if contender.method == OURS:
+        allocator = make_allocator(settings["allocation"])
+        settings |= {"allocation": [allocator.name, vars(allocator)], "pull": PULL}
+    return {name: value for name, value in settings.items() if name not in ("device", "cache_dir")}
+
+
+def _without_weighting(contender: Contender) -> Contender:
+    settings = {name: value for name, value in contender.settings.items() if name != "weighted"}
+    return contender.model_copy(update={"settings": settings})
+
+
 def _condense(contender: Contender, split: EncodedSplit, ratio: float, seed: int) -> tuple[Any, ...]:
-    settings = dict(contender.settings)
-    weighted = settings.pop("weighted", True)
-    sampler = make_sampler(contender.model_copy(update={"settings": settings}), ratio, seed)
+    weighted = contender.settings.get("weighted", True)
+    sampler = make_sampler(_without_weighting(contender), ratio, seed)
     known = split.known_validation
     extra = {"validation": (known.X, known.codes)} if contender.method == OURS and len(known) else {}
     with warnings.catch_warnings():

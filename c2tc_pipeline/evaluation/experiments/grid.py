@@ -75,7 +75,7 @@ class Imbalance(_Part):
     """
 
     columns: dict[str, str]
-    levels: tuple[float, ...]
+    levels: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
 
 
 class Shape(_Part):
@@ -91,7 +91,7 @@ class Shape(_Part):
 
     rows: Annotated[StrictInt, Field(ge=100)]
     columns: Annotated[StrictInt, Field(ge=1)]
-    classes: tuple[float, ...]
+    classes: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=2)]
 
 
 class Scaling(_Part):
@@ -112,7 +112,7 @@ class Scaling(_Part):
     like: str
     shape: Shape
     vary: Literal["rows", "columns"]
-    shares: tuple[Ratio, ...]
+    shares: Annotated[tuple[Ratio, ...], Field(min_length=1)]
 
 
 class Show(_Part):
@@ -139,8 +139,8 @@ class Show(_Part):
 class Experiment(_Part):
     """A table or a figure as a grid.
 
-    Every seed is a split, a condensation of its training rows and a start of the models, all of their own, so that
-    seeds are independent repetitions.
+    Every seed is a split, a condensation of its training rows and a start of the models, all of their own. Splits of one
+    table still share rows, so that seeds are not independent of each other.
 
     Parameters
     ----------
@@ -170,7 +170,9 @@ class Experiment(_Part):
     time_limit, memory_limit : float
         Seconds and gigabytes that one condensation may take before it counts as out of time or memory.
     group_duplicates : bool
-        Keep rows with equal features on one side of the split.
+        Keep rows with equal features on one side of the split, whatever the table's description says.
+    timed : bool
+        Seconds are what counts: nothing is looked up, and one process runs after the other.
     imbalance : Imbalance, optional
         Distort the training rows.
     scaling : Scaling, optional
@@ -194,6 +196,7 @@ class Experiment(_Part):
     time_limit: Annotated[float, Field(gt=0)] = 3_600
     memory_limit: Annotated[float, Field(gt=0)] = 16
     group_duplicates: bool = False
+    timed: bool = False
     imbalance: Imbalance | None = None
     scaling: Scaling | None = None
     show: Show = Show()
@@ -201,18 +204,24 @@ class Experiment(_Part):
     @field_validator("methods", mode="before")
     @classmethod
     def _spelt_out(cls, methods: Any) -> Any:
+        if not isinstance(methods, list | tuple):
+            raise ValueError("it must be a list of methods")
         return list(itertools.chain.from_iterable(_contenders(entry) for entry in methods))
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for names, known, what in (
-            (self.spaces, SPACES, "column space"),
+            ((*self.spaces, *(space for contender in self.methods for space in contender.spaces)), SPACES, "column space"),
             (self.models, MODELS, "model"),
             ((self.recipe,), RECIPES, "recipe"),
         ):
             for name in names:
                 if name not in known:
                     raise ValueError(f"there is no {what} {name!r}; {closest(name, known)}")
+        named = [(contender.method, contender.variant) for contender in self.methods]
+        for method, variant in named:
+            if named.count((method, variant)) > 1:
+                raise ValueError(f"method {method!r} stands there twice as {variant!r}; give each a variant of its own")
         if not self.tables and self.scaling is None:
             raise ValueError("it names no tables; add some")
         if self.imbalance is not None:
@@ -309,7 +318,10 @@ def _contenders(entry: Any) -> list[Any]:
         return [{"method": entry}]
     if isinstance(entry, dict) and isinstance(entry.get("sweep"), dict):
         rest = {name: value for name, value in entry.items() if name != "sweep"}
-        fixed = rest.pop("settings", {})
+        fixed = rest.pop("settings", None) or {}
+        for setting, values in entry["sweep"].items():
+            if not isinstance(values, list):
+                raise ValueError(f"the sweep over {setting!r} must be a list of values")
         return [
             {**rest, "variant": f"{setting}={value}", "settings": {**fixed, setting: value}}
             for setting, values in entry["sweep"].items()

@@ -13,11 +13,11 @@ from c2tc_pipeline.evaluation.experiments.imbalance import imbalanced_rows
 from c2tc_pipeline.evaluation.experiments.limits import OK
 from c2tc_pipeline.evaluation.experiments.spaces import EncodedSplit, encode_split
 from c2tc_pipeline.evaluation.models import make_model
+from c2tc_pipeline.evaluation.statistics.runs import WHOLE
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
 from c2tc_pipeline.storage import ContentCache
 from c2tc_pipeline.tables import TableSpec, read_table, validate_table
 
-WHOLE = "whole"
 Told = Callable[[float], Any]
 """Told how much of the work is done, in units of :mod:`.effort`."""
 
@@ -38,6 +38,8 @@ class Group:
         The column space.
     level : float, optional
         How one-sided a feature is made first.
+    run : str
+        Which run of the experiment this is: what ran out of time in another may be tried again.
     """
 
     experiment: Experiment
@@ -45,6 +47,7 @@ class Group:
     seed: int
     space: str
     level: float | None = None
+    run: str = ""
 
     def contenders(self) -> Iterator[tuple[float, Contender]]:
         """Yield who condenses, at every ratio."""
@@ -59,7 +62,7 @@ class Group:
         return range(self.seed * count, (self.seed + 1) * count)
 
 
-def groups_of(experiment: Experiment, specs: dict[str, TableSpec]) -> list[Group]:
+def groups_of(experiment: Experiment, specs: dict[str, TableSpec], run: str = "") -> list[Group]:
     """Return the groups of an experiment.
 
     Parameters
@@ -68,11 +71,13 @@ def groups_of(experiment: Experiment, specs: dict[str, TableSpec]) -> list[Group
         The grid.
     specs : dict of str to TableSpec
         Its tables.
+    run : str
+        Which run of the experiment this is.
     """
     levels: tuple[float | None, ...] = (None,) if experiment.imbalance is None else experiment.imbalance.levels
     spaces = dict.fromkeys([*experiment.spaces, *(space for c in experiment.methods for space in c.spaces)])
     return [
-        Group(experiment, specs[table], seed, space, level)
+        Group(experiment, specs[table], seed, space, level, run)
         for table in experiment.tables
         for seed in range(experiment.seeds)
         for space in spaces
@@ -92,7 +97,8 @@ def run_group(group: Group, *, cache_dir: Path | None, told: Told = lambda done:
 
     experiment = group.experiment
     split = encoded_group(group, cache_dir)
-    cache = None if cache_dir is None else ContentCache(cache_dir)
+    # Seconds from another day are not to be compared with today's.
+    cache = None if cache_dir is None or experiment.timed else ContentCache(cache_dir)
     results: list[dict[str, Any]] = []
 
     def judge(made: Condensed, **about: Any) -> None:
@@ -116,7 +122,7 @@ def run_group(group: Group, *, cache_dir: Path | None, told: Told = lambda done:
             group.seed,
             time_limit=experiment.time_limit,
             memory_limit=experiment.memory_limit,
-            table=f"{group.spec.name}, {group.space}",
+            alike=f"{group.run}, {group.spec.name}, {group.space}, {group.level}",
             cache=cache,
         )
         told(condensation_effort(contender.method, len(split.train), split.train.X.shape[1], ratio))
@@ -127,7 +133,7 @@ def run_group(group: Group, *, cache_dir: Path | None, told: Told = lambda done:
 
 def encoded_group(group: Group, cache_dir: Path | None) -> EncodedSplit:
     """Read, split and encode the table of a group."""
-    grouped = group.experiment.group_duplicates
+    grouped = group.experiment.group_duplicates or group.spec.split.group_duplicates
     settings = group.spec.split.model_copy(update={"seed": group.seed, "group_duplicates": grouped})
     validated = validate_table(read_table(group.spec.source), group.spec.model_copy(update={"split": settings}))
     train = None

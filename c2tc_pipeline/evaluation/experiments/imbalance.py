@@ -32,10 +32,10 @@ def imbalanced_rows(frame: pd.DataFrame, label: str, column: str, level: float, 
 
     Examples
     --------
-    >>> rows = pd.DataFrame({"sex": ["f", "m"] * 50, "y": [0, 0, 0, 1] * 25})
+    >>> rows = pd.DataFrame({"sex": ["f", "m"] * 50, "y": [0, 0, 1, 1] * 25})
     >>> drawn = imbalanced_rows(rows, "y", "sex", 9, seed=0)
     >>> int((drawn["sex"] == "f").sum()), int(drawn["y"].sum()), len(drawn)
-    (75, 25, 100)
+    (90, 50, 100)
     """
     if column not in frame:
         raise InputError(f"There is no column {column!r} to make one-sided; name one that the table has.")

@@ -1,14 +1,16 @@
 """Limits of time and memory for work that may need more than there is: ``OOT`` and ``OOM`` instead of a crash.
 
 The work runs in a forked process, so that whatever it does, a hanging or dying method takes nothing else with it. Where
-processes can't be forked it runs in place, and only what it raises itself counts.
+processes can't be forked, or the GPU is in use already, it runs in place, and only what it raises itself counts.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -17,6 +19,8 @@ from typing import Any, Generic, TypeVar
 from c2tc_pipeline.condensation.rivals.limits import OutOfMemory, OutOfTime, within_memory
 
 T = TypeVar("T")
+
+_PR_SET_PDEATHSIG = 1
 
 OK, OUT_OF_TIME, OUT_OF_MEMORY, FAILED = "ok", "OOT", "OOM", "failed"
 
@@ -59,7 +63,7 @@ def run_limited(work: Callable[[], T], *, seconds: float, gigabytes: float) -> O
     >>> run_limited(lambda: 1 / 0, seconds=60, gigabytes=1)
     Outcome(status='failed', value=None, reason='ZeroDivisionError: division by zero')
     """
-    if "fork" not in multiprocessing.get_all_start_methods():
+    if "fork" not in multiprocessing.get_all_start_methods() or _uses_cuda():
         return _attempt(work)
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -82,7 +86,14 @@ def run_limited(work: Callable[[], T], *, seconds: float, gigabytes: float) -> O
         process.join()
 
 
+def _uses_cuda() -> bool:
+    """Whether this process has the GPU in use, which a forked one can't use then."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
+
+
 def _work_and_tell(work: Callable[[], Any], sender: Connection, gigabytes: float) -> None:
+    _die_with_parent()
     _limit_memory(gigabytes)
     outcome = _attempt(work)
     sender.send(outcome)
@@ -100,6 +111,12 @@ def _attempt(work: Callable[[], T]) -> Outcome[T]:
         return Outcome(OUT_OF_MEMORY, reason=str(error))
     except Exception as error:
         return Outcome(FAILED, reason=f"{type(error).__name__}: {error}")
+
+
+def _die_with_parent() -> None:
+    """Have the system end this process when the one that waits for it is killed; on Linux only."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _limit_memory(gigabytes: float) -> None:

@@ -10,13 +10,16 @@ import math
 import multiprocessing
 import os
 import queue
+import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.experiments.effort import condensation_effort, trial_effort
 from c2tc_pipeline.evaluation.experiments.grid import Experiment
 from c2tc_pipeline.evaluation.experiments.group import Group, groups_of, run_group
@@ -70,7 +73,7 @@ def run_experiment(
     cache_dir : path, optional
         Where encoders, condensed rows and scores are kept.
     jobs : int, optional
-        Processes, as many as there are cores by default; 0 runs everything in this one.
+        Processes, as many as there are cores by default, one where seconds count; 0 runs everything in this one.
     progress : callable, optional
         Told how far it is.
 
@@ -83,7 +86,7 @@ def run_experiment(
     if experiment.scaling is not None:
         return _tidy(experiment, run_scaling(experiment, progress))
     sizes = {name: _size(spec) for name, spec in specs.items() if name in experiment.tables}
-    efforts = [(group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs)]
+    efforts = [(group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs, uuid.uuid4().hex)]
     # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end
     # no process is left alone with one.
     groups = [group for group, _ in sorted(efforts, key=lambda pair: (pair[0].seed, -pair[1]))]
@@ -97,9 +100,11 @@ def run_experiment(
 
     progress(0, total)
     if jobs == 0:
-        results = [run_group(group, cache_dir=cache_dir, told=tell) for group in groups]
+        with one_thread():
+            results = [run_group(group, cache_dir=cache_dir, told=tell) for group in groups]
     else:
-        results = _in_processes(groups, cache_dir, jobs or os.cpu_count() or 1, tell)
+        jobs = 1 if experiment.timed else jobs or os.cpu_count() or 1
+        results = _in_processes(groups, cache_dir, jobs, tell)
     progress(total, total)
     return _tidy(experiment, [row for rows in results for row in rows])
 
@@ -121,6 +126,11 @@ def _in_processes(
                     future.result()
                 _pass_on(news, tell)
             return [future.result() for future in running]
+        except BrokenProcessPool:
+            raise InputError(
+                "A process of the experiment was stopped by the system, most likely for want of memory; run it again "
+                "with fewer --jobs: what is done is kept."
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list((pool._processes or {}).values()):

@@ -70,6 +70,7 @@ def run_scaling(experiment: Experiment, progress: Callable[[float, float], Any])
     for done, (share, ratio, contender, seed) in enumerate(cells):
         progress(done, len(cells))
         part = _part(X, y, mixed, scaling.vary, share)
+        size = part.X.shape[0 if scaling.vary == "rows" else 1]
         empty = LabelledRows(part.X[:0], part.codes[:0])
         made = condense_split(
             contender,
@@ -85,7 +86,7 @@ def run_scaling(experiment: Experiment, progress: Callable[[float, float], Any])
                 "table": scaling.like,
                 "ratio": ratio,
                 "method": contender.method,
-                "variant": f"{scaling.vary}={part.X.shape[0 if scaling.vary == 'rows' else 1]}",
+                "variant": ", ".join(filter(None, [contender.variant, f"{scaling.vary}={size}"])),
                 "seed": seed,
                 "rows": 0 if made.rows is None else len(made.rows),
                 "status": made.status,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from c2tc_pipeline.condensation.steps import fit_encoder
 from c2tc_pipeline.encoding import HybridEncoder, LabelEncoder, OneHotPcaEncoder, TableEncoder, TargetEncoder
-from c2tc_pipeline.evaluation.trial import LabelledRows
+from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes
 from c2tc_pipeline.storage import hash_json
 from c2tc_pipeline.tables import ValidatedTable, prepare_table
 from c2tc_pipeline.tables.kinds import plain
@@ -86,7 +86,7 @@ def encode_split(
     Examples
     --------
     >>> from c2tc_pipeline.tables import TableSpec, validate_table
-    >>> frame = pd.DataFrame({"x": np.arange(100.0), "y": ["a", "b"] * 50})
+    >>> frame = pd.DataFrame({"x": np.arange(100.0) % 60, "y": ["a", "b"] * 50})
     >>> split = encode_split(validate_table(frame, TableSpec(name="t", source="t", label="y")), "hcfe", seed=0)
     >>> split.train.X.shape, len(split.test), split.classes
     ((80, 1), 10, 2)
@@ -106,17 +106,3 @@ def encode_split(
         for side, part in parts.items()
     }
     return EncodedSplit(**encoded, classes=len(classes))
-
-
-def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the number of each label's class; one that is not known gets the number after the last.
-
-    Examples
-    --------
-    >>> class_codes(np.array(["b", "a", "z"]), np.array(["a", "b"])).tolist()
-    [1, 0, 2]
-    """
-    known = np.isin(labels, classes)
-    codes = np.full(len(labels), len(classes), dtype=np.int64)
-    codes[known] = np.searchsorted(classes, labels[known])
-    return codes

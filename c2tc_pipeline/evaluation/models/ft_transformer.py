@@ -14,7 +14,7 @@ class FtTransformerClassifier(NetworkClassifier):
     """FT-Transformer: every column becomes a token, and attention lets the tokens look at each other.
 
     See :func:`~c2tc_pipeline.networks.ft_transformer.ft_transformer_network`. It needs the extra
-    ``bench``. It takes a tenth of the recipe's steps.
+    ``bench``. Its steps are a tenth as long as the recipe's.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         NetworkClassifier
             The model itself.
         """
-        recipe, device = self._own_recipe(), resolve_device(self.device)
+        recipe, device = self.own_recipe(), resolve_device(self.device)
         rows, labels = validate_data(self, X, y, dtype=np.float32, order="C")
         check_classification_targets(labels)
         weights = checked_weights(sample_weight, rows)
@@ -82,7 +82,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def _own_recipe(self) -> Recipe:
+    def own_recipe(self) -> Recipe:
         recipe = recipe_named(self.recipe)
         if recipe.optimiser != "adamw":
             return recipe

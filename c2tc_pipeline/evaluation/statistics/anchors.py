@@ -6,6 +6,19 @@ import pandas as pd
 
 from c2tc_pipeline.evaluation.statistics.runs import CELL, WHOLE, cell_scores
 
+_VARIETIES = {"hcfe_paper": "hcfe", "hcfe_minmax": "hcfe"}
+
+
+def paper_space(space: str) -> str:
+    """Return what the paper calls a column space: its hybrid encoding is one, of which there are several here.
+
+    Examples
+    --------
+    >>> paper_space("hcfe_minmax"), paper_space("label")
+    ('hcfe', 'label')
+    """
+    return _VARIETIES.get(space, space)
+
 
 def anchored(
     scores: pd.DataFrame, metric: str, paper: pd.DataFrame | None = None, *, ours: str = "ours"
@@ -28,7 +41,8 @@ def anchored(
     DataFrame
         One row a table, ratio, model and space: ``metric``, ``mean`` and ``std`` of ours, ``paper``, ``whole`` (of the
         same space) and ``share``, which is ours divided by the whole table's. NaN where there is nothing to compare
-        with. The paper has one number for its method, in its own column space.
+        with: a number of the paper's stands beside ours in the same column space only. ``"hcfe"``, ``"hcfe_paper"`` and
+        ``"hcfe_minmax"`` all are the paper's hybrid encoding.
 
     Examples
     --------
@@ -45,11 +59,14 @@ def anchored(
     whole = cells[cells["contender"] == WHOLE][[*keys, "mean"]].rename(columns={"mean": "whole"})
     found = own.merge(whole, on=keys, how="left").assign(metric=metric)
     found["share"] = found["mean"] / found["whole"]
-    return found.merge(_printed(paper, metric, ours), on=["table", "ratio", "model"], how="left")
+    found["paper_space"] = found["space"].map(paper_space)
+    keys = ["table", "ratio", "model", "paper_space"]
+    return found.merge(_printed(paper, metric, ours), on=keys, how="left", validate="m:1").drop(columns="paper_space")
 
 
 def _printed(paper: pd.DataFrame | None, metric: str, ours: str) -> pd.DataFrame:
     if paper is None:
-        return pd.DataFrame({"table": [], "ratio": [], "model": [], "paper": []}).astype({"ratio": float})
+        paper = pd.DataFrame(columns=["table", "ratio", "model", "space", "metric", "method", "variant", "mean"])
+        paper = paper.astype({"ratio": float, "mean": float})
     own = paper[(paper["metric"] == metric) & (paper["method"] == ours) & (paper["variant"].fillna("") == "")]
-    return own[["table", "ratio", "model", "mean"]].rename(columns={"mean": "paper"})
+    return own[["table", "ratio", "model", "space", "mean"]].rename(columns={"space": "paper_space", "mean": "paper"})

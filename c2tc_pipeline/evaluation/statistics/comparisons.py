@@ -1,8 +1,9 @@
 """Ours against each rival: paired over the runs of one unit, and pooled over units.
 
-What belongs here: which runs are paired, and the frames that result. Runs on the same split share their test rows, so
-five splits with five seeds each are less evidence than twenty-five splits; p-values over such runs are too small. Nor
-are the ratios of one table independent of each other.
+What belongs here: which runs are paired, which tests are corrected together, and the frames that result. Random splits
+of one table share most of their training rows; the t-test allows for it, Wilcoxon's test has no way to. Runs on the
+same split share their test rows, too, so five splits with five seeds each are less evidence than twenty-five splits.
+Nor are the ratios of one table independent of each other.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ import pandas as pd
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
-from c2tc_pipeline.evaluation.statistics.runs import UNIT, WHOLE, runs_by_cell
+from c2tc_pipeline.evaluation.statistics.runs import UNIT, is_whole, runs_by_cell
 from c2tc_pipeline.evaluation.statistics.significance import DECIMALS, holm, paired_t, smallest_wilcoxon, wilcoxon
 
 LEVEL = 0.05
+TEST_TO_TRAIN = 0.1 / 0.8
+"""Test rows divided by training rows, as tables are split unless they say otherwise."""
+FAMILY = ("rival", "space", "metric")
+"""Each rival is one question: is ours better, on any of the tables, at any of the ratios? Its tests are corrected
+together, those against other rivals answer other questions."""
 
 
 def compare(
@@ -27,7 +33,8 @@ def compare(
     metrics: Sequence[str] = METRICS,
     ours: str = "ours",
     ours_space: str | None = None,
-    family: Sequence[str] = ("metric",),
+    family: Sequence[str] = FAMILY,
+    test_to_train: float = TEST_TO_TRAIN,
 ) -> pd.DataFrame:
     """Test ours against every rival in every unit, paired over (split, condensation seed).
 
@@ -42,8 +49,11 @@ def compare(
     ours_space : str or None
         The column space that ours is taken from; None takes that of each rival, so that only methods differ.
     family : sequence of str
-        Columns of the result; the tests that agree in them are corrected together. The default corrects all tests of a
-        metric.
+        Columns of the result; the tests that agree in them are corrected together. The default corrects over tables,
+        ratios and models, for each rival, space and metric.
+    test_to_train : float
+        Test rows divided by training rows, for the t-test of Nadeau and Bengio (2003); 0 for Student's, which takes
+        splits to be independent. See :func:`~c2tc_pipeline.evaluation.statistics.significance.paired_t`.
 
     Returns
     -------
@@ -66,7 +76,7 @@ def compare(
     >>> found[["rival", "pairs", "difference", "wins", "wilcoxon_p"]].values.tolist()
     [['random', 5, 0.12, 4, 0.125]]
     """
-    parts = [_compare_metric(scores, metric, ours, ours_space) for metric in metrics]
+    parts = [_compare_metric(scores, metric, ours, ours_space, test_to_train) for metric in metrics]
     found = pd.concat(parts, ignore_index=True)
     for name in ("t_p", "wilcoxon_p"):
         corrected = found.groupby(list(family), sort=False)[name].transform(lambda values: holm(values.to_numpy()))
@@ -75,14 +85,16 @@ def compare(
     return found[[name for name in found.columns if name not in order] + order]
 
 
-def _compare_metric(scores: pd.DataFrame, metric: str, ours: str, ours_space: str | None) -> pd.DataFrame:
+def _compare_metric(
+    scores: pd.DataFrame, metric: str, ours: str, ours_space: str | None, test_to_train: float
+) -> pd.DataFrame:
     cells = runs_by_cell(scores, metric)
     names = list(dict.fromkeys(key[-1] for key in cells))
     if ours not in names:
         raise InputError(f"The scores hold no method {ours!r}; choose one of: {', '.join(names)}.")
     rows: list[dict[str, Any]] = []
     for (*unit, space, rival), other in cells.items():
-        if rival in (ours, WHOLE):
+        if rival == ours or is_whole(rival):
             continue
         own = cells.get((*unit, space if ours_space is None else ours_space, ours))
         if own is None or not own.means or not other.means:
@@ -102,7 +114,7 @@ def _compare_metric(scores: pd.DataFrame, metric: str, ours: str, ours_space: st
                 "difference": differences.mean() if len(differences) else np.nan,
                 "wins": int((differences > 0).sum()),
                 "losses": int((differences < 0).sum()),
-                "t_p": paired_t(differences),
+                "t_p": paired_t(differences, test_to_train=test_to_train),
                 "wilcoxon_p": wilcoxon(differences),
                 "note": note,
             }
@@ -135,7 +147,8 @@ def pool(comparisons: pd.DataFrame, *, family: Sequence[str] = ("metric",)) -> p
     comparisons : DataFrame
         What :func:`compare` returned.
     family : sequence of str
-        Columns of the result; the tests that agree in them are corrected together.
+        Columns of the result; the tests that agree in them are corrected together. There is one test a rival and space,
+        and the default corrects over these.
 
     Returns
     -------

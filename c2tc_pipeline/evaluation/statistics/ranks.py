@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.evaluation.statistics.runs import UNIT, WHOLE, cell_scores
+from c2tc_pipeline.evaluation.statistics.runs import UNIT, cell_scores, is_whole
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def rank_contenders(scores: pd.DataFrame, metric: str, *, alpha: float = 0.05) -
     ({'ours': 1.0, 'herding': 2.25, 'random': 2.75}, 2.344)
     """
     cells = cell_scores(scores, metric)
-    cells = cells[cells["contender"] != WHOLE]
+    cells = cells[~cells["contender"].map(is_whole)]
     if cells["space"].nunique() > 1:
         cells = cells.assign(contender=cells["contender"] + ", " + cells["space"])
     if cells["contender"].nunique() < 2:

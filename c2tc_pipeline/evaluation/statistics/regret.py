@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.evaluation.statistics.runs import UNIT, WHOLE, cell_scores
+from c2tc_pipeline.evaluation.statistics.runs import UNIT, WHOLE, cell_scores, is_whole
 
 
 def relative_regret(
@@ -46,7 +46,7 @@ def relative_regret(
     cells = cell_scores(scores, metric)
     whole = cells[cells["contender"] == WHOLE].set_index(["table", "model", "space"])["mean"]
     baseline = cells[cells["contender"] == random].set_index([*UNIT, "space"])["mean"]
-    found = cells[cells["contender"] != WHOLE].rename(columns={"mean": "score"}).reset_index(drop=True)
+    found = cells[~cells["contender"].map(is_whole)].rename(columns={"mean": "score"}).reset_index(drop=True)
     spaces = found["space"] if reference_space is None else pd.Series(reference_space, found.index)
     found["whole"] = _looked_up(whole, found["table"], found["model"], spaces)
     found["random"] = _looked_up(baseline, found["table"], found["ratio"], found["model"], spaces)

@@ -35,6 +35,17 @@ def contender_name(method: str, variant: str) -> str:
     return f"{method} ({variant})" if variant else method
 
 
+def is_whole(contender: str) -> bool:
+    """Say whether a contender is the whole table, under whatever variant.
+
+    Examples
+    --------
+    >>> is_whole("whole"), is_whole("whole (10:1)"), is_whole("ours (10:1)")
+    (True, True, False)
+    """
+    return contender == WHOLE or contender.startswith(f"{WHOLE} (")
+
+
 def named_contenders(scores: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Return the scores with a column ``contender``, after checking that the frame is one.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.evaluation.statistics.runs import UNIT, WHOLE, cell_scores
+from c2tc_pipeline.evaluation.statistics.runs import UNIT, cell_scores, is_whole
 from c2tc_pipeline.evaluation.statistics.significance import DECIMALS
 
 
@@ -45,7 +45,7 @@ def standings(scores: pd.DataFrame, metric: str, *, ours: str = "ours", ours_spa
     [['random', 'tied', '']]
     """
     cells = cell_scores(scores, metric)
-    cells = cells[cells["contender"] != WHOLE]
+    cells = cells[~cells["contender"].map(is_whole)]
     own = {
         tuple(cell[name] for name in (*UNIT, "space")): cell
         for cell in cells[cells["contender"] == ours].to_dict("records")

@@ -21,7 +21,7 @@ SMALL = "title: t\ntables: [a]\nratios: [0.1]\nmethods: [ours]\n"
 def test_every_table_and_figure_of_the_paper_is_there() -> None:
     wanted = {"overall", "cross-architecture", "allocation", "modules", "encoding", "gamma", "decay"}
     wanted |= {"feature-imbalance", "time", "scaling-rows", "scaling-columns", "training-time"}
-    assert set(experiment_names()) == wanted
+    assert wanted <= set(experiment_names())
 
 
 @pytest.mark.parametrize("name", experiment_names())
@@ -55,6 +55,14 @@ def test_a_sweep_is_one_contender_a_value(tmp_path: Path) -> None:
         (("title: t", "title: t\nmodels: [mlpp]"), "there is no model 'mlpp'"),
         (("title: t", "title: t\nrecipe: papper"), "there is no recipe 'papper'"),
         (("title: t", "title: t\nseed: 3"), "field 'seed'"),
+        (("methods: [ours]", "methods: ours"), "must be a list of methods"),
+        (("methods: [ours]", "methods: 3"), "must be a list of methods"),
+        (("methods: [ours]", "methods:"), "must be a list of methods"),
+        (("methods: [ours]", "methods: [ours, ours]"), "stands there twice"),
+        (("methods: [ours]", "methods: [{method: ours, sweep: {gamma: 0.5}}]"), "must be a list of values"),
+        (("methods: [ours]", "methods: [{method: ours, spaces: [nowhere]}]"), "there is no column space 'nowhere'"),
+        (("title: t", "title: t\nimbalance: {columns: {a: x}, levels: []}"), "field 'imbalance.levels'"),
+        (("title: t", "title: t\nimbalance: {columns: {}, levels: [2]}"), "which column of table 'a'"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, change: tuple[str, str], said: str) -> None:

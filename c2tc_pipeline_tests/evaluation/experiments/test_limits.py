@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -77,3 +78,23 @@ def test_no_process_is_left_behind() -> None:
 
     limited(threading.Event().wait, seconds=0.1)
     assert not multiprocessing.active_children()
+
+
+@linux
+def test_the_work_ends_with_the_process_that_waits_for_it() -> None:
+    """A worker that is killed takes the method it runs along."""
+    script = (
+        "import os, threading\n"
+        "from c2tc_pipeline.evaluation.experiments.limits import run_limited\n"
+        "def work():\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    threading.Event().wait()\n"
+        "run_limited(work, seconds=600, gigabytes=1)\n"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    assert int(worker.stdout.readline())
+    worker.kill()
+    worker.wait()
+    # The pipe ends when the last process that holds it is gone: were the work to go on, this would wait for ever.
+    assert worker.stdout.read() == ""

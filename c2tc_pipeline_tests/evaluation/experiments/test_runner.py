@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ import pytest
 
 from c2tc_pipeline.evaluation import trial as trial_module
 from c2tc_pipeline.evaluation.experiments import contest
-from c2tc_pipeline.evaluation.experiments.grid import Experiment
+from c2tc_pipeline.evaluation.experiments.grid import Contender, Experiment
+from c2tc_pipeline.evaluation.experiments.group import Group, encoded_group
 from c2tc_pipeline.evaluation.experiments.limits import Outcome
 from c2tc_pipeline.evaluation.experiments.runner import COLUMNS, run_experiment
-from c2tc_pipeline.tables import TableSpec
+from c2tc_pipeline.evaluation.models import make_model
+from c2tc_pipeline.evaluation.models.realmlp import RealMlpClassifier
+from c2tc_pipeline.evaluation.trial import LabelledRows, trial_key
+from c2tc_pipeline.storage import hash_json
+from c2tc_pipeline.tables import TableSpec, read_table
 
 TIMES = ["condense_seconds", "fit_seconds"]
 
@@ -116,6 +122,63 @@ def test_who_runs_out_of_time_on_one_split_is_not_tried_on_the_others(
     # Two methods at two ratios, once each; the second split was told.
     assert len(tried) == 4
     assert own["reason"].str.contains("another split").sum() == len(own) // 2
+
+
+def test_another_run_tries_again(spec: TableSpec, small: Experiment, tmp_path: Path) -> None:
+    """A machine that was busy yesterday does not count as out of time for ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contest, "run_limited", lambda work, **_: Outcome("OOT", reason="busy"))
+        assert "OOT" in set(run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)["status"])
+    assert set(run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)["status"]) == {"ok"}
+
+
+def test_what_took_longer_under_another_limit_is_out_of_time(
+    spec: TableSpec, small: Experiment, tmp_path: Path
+) -> None:
+    run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    tight = small.model_copy(update={"time_limit": 1e-9})
+    scores = run_experiment(tight, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    assert set(scores.loc[scores["method"] != "whole", "status"]) == {"OOT"}
+
+
+def test_seconds_that_count_are_not_looked_up(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = small.model_copy(update={"timed": True, "seeds": 1})
+    run_experiment(timed, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    calls: list[int] = []
+    real = contest.run_limited
+    monkeypatch.setattr(contest, "run_limited", lambda *args, **rest: calls.append(1) or real(*args, **rest))
+    run_experiment(timed, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"), [("PULL", 0.5), ("Condenser", functools.partial(contest.Condenser, gamma=0.75))]
+)
+def test_a_changed_default_is_another_key(name: str, changed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    contender = Contender(method="ours")
+    before = hash_json(contest._settings(contender, 0.1, 0))
+    monkeypatch.setattr(contest, name, changed)
+    assert hash_json(contest._settings(contender, 0.1, 0)) != before
+
+
+def test_a_changed_rate_factor_is_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = LabelledRows(np.eye(3, dtype=np.float32), np.arange(3))
+    before = trial_key(make_model("realmlp"), rows, rows, classes=3)
+    assert before != trial_key(make_model("realmlp", recipe="paper"), rows, rows, classes=3)
+    monkeypatch.setattr(RealMlpClassifier, "rate_factor", 99.0)
+    assert before != trial_key(make_model("realmlp"), rows, rows, classes=3)
+
+
+def test_a_table_that_groups_duplicates_stays_grouped(spec: TableSpec, small: Experiment) -> None:
+    grouped = spec.model_copy(update={"split": spec.split.model_copy(update={"group_duplicates": True})})
+    frame = read_table(spec.source)
+    path = Path(spec.source).with_name("twice.parquet")
+    pd.concat([frame, frame]).to_parquet(path)
+    split = encoded_group(Group(small, grouped.model_copy(update={"source": str(path)}), 0, "hcfe"), None)
+    known = {row.tobytes() for row in split.train.X}
+    assert not any(row.tobytes() in known for row in split.test.X)
 
 
 def test_a_longer_limit_tries_again(spec: TableSpec, small: Experiment, tmp_path: Path) -> None:
