@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,17 @@ import c2tc_pipeline
 
 PACKAGE = Path(c2tc_pipeline.__file__).parent
 # A room imports from those before it; what stands beside the rooms (errors, notices, devices) belongs to none.
-ROOMS = ("storage", "tables", "encoding", "clustering", "allocation", "condensation", "evaluation", "reports")
+ROOMS = (
+    "storage",
+    "tables",
+    "encoding",
+    "clustering",
+    "allocation",
+    "networks",
+    "condensation",
+    "evaluation",
+    "reports",
+)
 DAGSTER_ROOMS = ("orchestration",)
 
 
@@ -50,6 +61,14 @@ def run_python(code: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_every_file_that_the_package_reads_is_installed_with_it() -> None:
+    settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"][PACKAGE.name]
+    installed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    files = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert files == installed
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if (PACKAGE / room).is_dir()])

@@ -32,7 +32,7 @@ ALGORITHM_VERSIONS = {
     "encoded_table": "1",
     "cluster_allocation": "1",
     "condensed_table": "1",
-    "evaluation_scores": "1",
+    "evaluation_scores": "2",
     "report": "1",
     "leaderboard": "1",
     "experiment_scores": "1",

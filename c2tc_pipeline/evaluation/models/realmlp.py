@@ -15,7 +15,7 @@ from c2tc_pipeline.networks.realmlp import RealMlpNetwork
 class RealMlpClassifier(NetworkClassifier):
     """RealMLP-TD-S, written anew; :class:`~c2tc_pipeline.networks.realmlp.RealMlpNetwork` says what is in it.
 
-    Its weights are some sixteen times as large as those of a usual layer, so that it takes longer steps: ten times
+    Its weights are some sixteen times as large as those of a usual layer, so that its steps are ten times as long as
     the recipe's.
 
     Parameters

@@ -15,8 +15,8 @@ class TabNetClassifier(NetworkClassifier):
 
     The network is that of pytorch-tabnet, the trainer is ours, so that it trains on any number of rows; see
     :class:`~c2tc_pipeline.networks.tabnet.TabNetNetwork`. It needs the extra ``bench``. Weights count in the loss, not
-    in its batch normalisation: a weight of two is not quite a row given twice. It takes thirty
-    times the recipe's steps.
+    in its batch normalisation: a weight of two is not quite a row given twice. Its steps are
+    thirty times as long as the recipe's.
 
     Parameters
     ----------
