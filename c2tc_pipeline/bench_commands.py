@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -28,7 +29,9 @@ SPEED = "speed"
 @click.option("--recipe", help="How networks are trained: default or paper.")
 @click.option("--group-duplicates", is_flag=True, help="Keep rows with equal features on one side of each split.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write.  [default: runs/bench/NAME]")
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes side by side.  [default: one a core]")
+@click.option(
+    "--jobs", type=click.IntRange(0, 1024), help="Processes side by side; 0: none but this one.  [default: one a core]"
+)
 @click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where what is done is kept.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def bench(
@@ -148,7 +151,9 @@ def _experiment(
     command = shlex.join(["c2tc", *sys.argv[1:]])
     publish_directory(
         out,
-        lambda directory: write_experiment(experiment, scores, directory, command=command),
+        lambda directory: write_experiment(
+            experiment, scores, directory, command=command, specs=specs, jobs=os.cpu_count() if jobs is None else jobs
+        ),
         kind=ARTEFACT_KIND,
         replace=True,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +11,6 @@ import pandas as pd
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.evaluation.experiments.grid import OURS, Experiment
-from c2tc_pipeline.evaluation.experiments.group import WHOLE
 from c2tc_pipeline.evaluation.experiments.paper_numbers import paper_numbers
 from c2tc_pipeline.evaluation.statistics import (
     anchored,
@@ -23,27 +20,33 @@ from c2tc_pipeline.evaluation.statistics import (
     relative_regret,
     standings,
     summarise_regret,
+    with_mean_of_models,
 )
+from c2tc_pipeline.evaluation.statistics.runs import WHOLE, named_contenders
 from c2tc_pipeline.reports.exhibits import Exhibit
 from c2tc_pipeline.reports.experiment_exhibits import experiment_exhibits, rank_exhibit
 from c2tc_pipeline.reports.experiment_layout import Layout
 from c2tc_pipeline.reports.experiment_page import experiment_page
+from c2tc_pipeline.reports.experiment_protocol import most_test_to_train, protocol
 from c2tc_pipeline.reports.experiment_shown import ShownTable
-from c2tc_pipeline.reports.experiment_statistics import (
-    anchors_table,
-    comparisons_table,
-    pooled_table,
-    ranking_table,
-    regret_table,
-    standings_table,
-)
+from c2tc_pipeline.reports.experiment_standings import anchors_table, regret_table, standings_table
+from c2tc_pipeline.reports.experiment_statistics import comparisons_table, pooled_table, ranking_table
 from c2tc_pipeline.reports.experiment_table import experiment_table
 from c2tc_pipeline.storage.parquet import write_parquet
+from c2tc_pipeline.tables import TableSpec
 
 ARTEFACT_KIND = "experiment"
 
 
-def write_experiment(experiment: Experiment, scores: pd.DataFrame, directory: Path, *, command: str = "") -> None:
+def write_experiment(
+    experiment: Experiment,
+    scores: pd.DataFrame,
+    directory: Path,
+    *,
+    command: str = "",
+    specs: Mapping[str, TableSpec] | None = None,
+    jobs: int | None = None,
+) -> None:
     """Write scores, tables, statistics, figures and a page into an existing directory.
 
     Parameters
@@ -56,25 +59,35 @@ def write_experiment(experiment: Experiment, scores: pd.DataFrame, directory: Pa
         Where to.
     command : str
         What makes the same again, for people.
+    specs : mapping of str to TableSpec, optional
+        The tables: how they were split is told, and allowed for in the tests, which otherwise take the default.
+    jobs : int, optional
+        How many processes ran side by side; None where it is not known.
     """
     write_parquet(scores, directory / "scores.parquet")
     layout = layout_of(experiment, scores)
     paper = _paper(experiment.name)
     exhibits = experiment_exhibits(experiment.show.figure, scores, experiment.show.metrics)
     statistics: dict[str, ShownTable] = {}
-    if _comparable(scores):
-        found, shown, ranked = _statistics(scores, paper)
+    contenders = _contenders(scores)
+    if OURS in contenders:
+        found, about_ours = _compared(scores, paper, most_test_to_train(specs))
         write_parquet(found, directory / "statistics.parquet")
-        statistics.update(shown)
-        exhibits += ranked
-    notes = [experiment.question, protocol(experiment, scores), f"Made by: {command}" if command else ""]
+        statistics.update(about_ours)
+    for metric in METRICS if contenders else ():
+        ranks, pictures = _ranked(scores, metric)
+        statistics.update(ranks)
+        exhibits += pictures
+    told = protocol(experiment, scores, specs=specs, jobs=jobs)
+    notes = [experiment.question, told, f"Made by: {command}" if command else ""]
     notes = [note for note in notes if note]
-    table = experiment_table(scores, layout, paper)
+    shown = _shown(scores, layout)
+    table = experiment_table(shown, layout, paper)
     parts = [f"# {experiment.title}", *notes, table.markdown()]
     parts += [f"## {title}\n\n{part.markdown()}" for title, part in statistics.items()]
     (directory / "table.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     page = experiment_page(
-        experiment.name, scores, layout, paper=paper, exhibits=exhibits, statistics=statistics, notes=notes
+        experiment.name, shown, layout, paper=paper, exhibits=exhibits, statistics=statistics, notes=notes
     )
     (directory / "report.html").write_text(page, encoding="utf-8")
     figures = directory / "figures"
@@ -88,20 +101,18 @@ def layout_of(experiment: Experiment, scores: pd.DataFrame) -> Layout:
     """Return the layout of an experiment's table: what it says, with a row for all else that differs."""
     across = experiment.show.columns
     own = scores[scores["method"] != WHOLE]
-    more = [name for name in ("space", "model", "method", "variant") if name not in across and own[name].nunique() > 1]
+    # The whole table has a row of its own where methods are no columns, but its space or variant asks for none.
+    differing = {"space": own, "model": own, "method": scores, "variant": own}
+    more = [name for name, part in differing.items() if name not in across and part[name].nunique() > 1]
     return Layout(rows=("table", "ratio", *more), columns=across, metrics=experiment.show.metrics)
 
 
-def protocol(experiment: Experiment, scores: pd.DataFrame) -> str:
-    """Return in one sentence how the scores came about, and on what."""
-    seeds = "1 seed" if experiment.seeds == 1 else f"{experiment.seeds} seeds"
-    judged = f"; networks trained with recipe {experiment.recipe!r}" if experiment.models else ""
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    split = ", rows with equal features on one side" if experiment.group_duplicates else ""
-    return (
-        f"{seeds}, each a split of its own (80 % training, 10 % validation, 10 % test rows{split}), a condensation and "
-        f"a start of the models; mean ± standard deviation over them{judged}; {len(scores):,} results on {machine}."
-    )
+def _shown(scores: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """Return the scores for the table, with a block for the mean of models where contenders are judged by several."""
+    own = scores[scores["method"] != WHOLE]
+    if "model" not in layout.rows or len(own[["space", "method", "variant"]].drop_duplicates()) < 2:
+        return scores
+    return with_mean_of_models(scores, layout.metrics)
 
 
 def _paper(name: str) -> pd.DataFrame | None:
@@ -111,28 +122,35 @@ def _paper(name: str) -> pd.DataFrame | None:
         return None
 
 
-def _comparable(scores: pd.DataFrame) -> bool:
-    own = scores[(scores["method"] != WHOLE) & (scores["status"] == "ok")]
-    return own["method"].nunique() > 1 and OURS in set(own["method"]) and own["accuracy"].notna().any()
+def _contenders(scores: pd.DataFrame) -> set[str]:
+    """Return those that have a score; none where it is one method against itself."""
+    named = named_contenders(scores, METRICS)
+    done = named[(named["method"] != WHOLE) & (named["status"] == "ok") & named["accuracy"].notna()]
+    return set(done["contender"]) if done["method"].nunique() > 1 else set()
 
 
-def _statistics(
-    scores: pd.DataFrame, paper: pd.DataFrame | None
-) -> tuple[pd.DataFrame, Mapping[str, ShownTable], list[Exhibit]]:
-    compared = compare(scores)
-    shown = {
+def _compared(
+    scores: pd.DataFrame, paper: pd.DataFrame | None, test_to_train: float
+) -> tuple[pd.DataFrame, dict[str, ShownTable]]:
+    """Return the tests of ours against its rivals, and all tables about ours."""
+    found = compare(scores, test_to_train=test_to_train)
+    return found, {
         "Against the paper and the whole table": anchors_table(
             pd.concat([anchored(scores, metric, paper) for metric in METRICS])
         ),
         "First, tied or behind": standings_table(pd.concat([standings(scores, metric) for metric in METRICS])),
-        "Ours against each rival": comparisons_table(compared),
-        "Over all tables and ratios": pooled_table(pool(compared)),
+        "Ours against each rival": comparisons_table(found, test_to_train=test_to_train),
+        "Over all tables and ratios": pooled_table(pool(found)),
     }
-    exhibits: list[Exhibit] = []
-    for metric in METRICS:
-        if {WHOLE, "random"} <= set(scores["method"]):
-            shown[f"Relative regret, {metric}"] = regret_table(summarise_regret(relative_regret(scores, metric)))
+
+
+def _ranked(scores: pd.DataFrame, metric: str) -> tuple[dict[str, ShownTable], list[Exhibit]]:
+    """Return what ranks all contenders, as far as they ran on the same tables and have something to be measured by."""
+    shown: dict[str, ShownTable] = {}
+    if {WHOLE, "random"} <= set(named_contenders(scores, [metric])["contender"]):
+        shown[f"Relative regret, {metric}"] = regret_table(summarise_regret(relative_regret(scores, metric)))
+    try:
         ranking = rank_contenders(scores, metric)
-        shown[f"Mean ranks, {metric}"] = ranking_table(ranking)
-        exhibits.append(rank_exhibit(ranking, metric))
-    return compared, shown, exhibits
+    except InputError:
+        return shown, []
+    return {**shown, f"Mean ranks, {metric}": ranking_table(ranking)}, [rank_exhibit(ranking, metric)]

@@ -29,7 +29,7 @@ def test_without_a_name_it_lists_what_there_is(run: Run) -> None:
 
 
 def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
-    result = run("bench", *mine, "--jobs", 1)
+    result = run("bench", *mine, "--jobs", 0)
     assert result.exit_code == 0, result.output
     out = Path("runs/bench/mine")
     assert f"Written: {out}/report.html" in result.stdout
@@ -37,7 +37,7 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
     assert set(scores["method"]) == {"ours", "random", "whole"}
     assert (out / "manifest.json").is_file()
     # A second run finds everything done and replaces its own directory.
-    assert run("bench", *mine, "--jobs", 1, "--quiet").stdout == ""
+    assert run("bench", *mine, "--jobs", 0, "--quiet").stdout == ""
     pd.testing.assert_frame_equal(pd.read_parquet(out / "scores.parquet"), scores)
 
 
@@ -64,7 +64,7 @@ def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> No
 
 
 def test_the_protocol_can_be_changed(run: Run, mine: list[str]) -> None:
-    arguments = [*mine, "--jobs", 1, "--seeds", 1, "--methods", "ours", "--recipe", "paper", "--group-duplicates"]
+    arguments = [*mine, "--jobs", 0, "--seeds", 1, "--methods", "ours", "--recipe", "paper", "--group-duplicates"]
     assert run("bench", *arguments).exit_code == 0
     text = Path("runs/bench/mine/table.md").read_text(encoding="utf-8")
     assert "recipe 'paper'" in text

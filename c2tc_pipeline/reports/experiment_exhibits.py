@@ -13,6 +13,7 @@ import pandas as pd
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.evaluation.statistics.ranks import Ranking
+from c2tc_pipeline.evaluation.statistics.runs import WHOLE
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import TITLES, Exhibit
 from c2tc_pipeline.reports.experiment_rank_figure import UNFINISHED, rank_diagram
@@ -39,7 +40,7 @@ def experiment_exhibits(figure: str, scores: pd.DataFrame, metrics: Sequence[str
     Returns
     -------
     list of Exhibit
-        The pictures, none for ``"none"``.
+        The pictures, none for ``"none"`` and none of seconds that nobody finished.
 
     Raises
     ------
@@ -63,12 +64,18 @@ def experiment_exhibits(figure: str, scores: pd.DataFrame, metrics: Sequence[str
         return [variant_exhibit(scores, scored)]
     if figure == "lines":
         return [setting_exhibit(scores, _setting(scores), scored)]
+    if figure not in FIGURES:
+        raise InputError(f"There is no figure {figure!r}; choose one of: {', '.join(FIGURES)}.")
     timed = [metric for metric in metrics if metric.endswith("_seconds")] or ["condense_seconds"]
+    # Where nothing finished there is nothing to draw, and the table says why.
+    timed = [metric for metric in timed if _any_time(scores, metric)]
     if figure == "seconds":
         return [seconds_exhibit(scores, metric) for metric in timed]
-    if figure == "scaling":
-        return [scaling_exhibit(scores, _setting(scores), metric) for metric in timed]
-    raise InputError(f"There is no figure {figure!r}; choose one of: {', '.join(FIGURES)}.")
+    return [scaling_exhibit(scores, _setting(scores), metric) for metric in timed]
+
+
+def _any_time(scores: pd.DataFrame, metric: str) -> bool:
+    return bool((scores.loc[(scores["method"] != WHOLE) & (scores["status"] == "ok"), metric] > 0).any())
 
 
 def _setting(scores: pd.DataFrame) -> str:

@@ -57,7 +57,7 @@ def legend(cells: pd.DataFrame, layout: Layout, *, marked: bool, beside: bool) -
     if costly:
         papers = "its paper" if len(costly) == 1 else "their papers"
         parts.append(
-            f"{", ".join(costly)}: with a multilayer perceptron as relay and far fewer steps than in {papers}, "
+            f"{', '.join(costly)}: with a multilayer perceptron as relay and far fewer steps than in {papers}, "
             "unless the settings say otherwise."
         )
     for status in dict.fromkeys(cells.loc[cells["status"] != "ok", "status"]):

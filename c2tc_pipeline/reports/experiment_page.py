@@ -39,7 +39,8 @@ def experiment_page(
     exhibits : sequence of Exhibit
         Its pictures.
     statistics : mapping of str to ShownTable, optional
-        Further tables by their headings; see ``experiment_statistics.py``.
+        Further tables by their headings; see ``experiment_statistics.py`` and
+        ``experiment_standings.py``.
     notes : sequence of str
         Paragraphs below the title: what was asked, the machine, the command that makes the page again.
 

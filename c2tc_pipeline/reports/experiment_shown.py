@@ -1,7 +1,7 @@
 """A table of results as it is shown: worded cells, of which some stand out, and the line that explains them.
 
 What belongs here: the two forms in which such a table leaves, Markdown and HTML. What its cells say is decided in
-``experiment_table.py`` and ``experiment_statistics.py``.
+``experiment_table.py``, ``experiment_statistics.py`` and ``experiment_standings.py``.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ def anchors_table(found: pd.DataFrame) -> ShownTable:
     return ShownTable(
         columns,
         rows,
-        "Paper: its own method, as printed. Whole: the same model trained on the whole table in the same column space."
-        + told,
+        "Paper: its own method in the same column space, as printed. Whole: the same model trained on the whole table, "
+        "in the same space, too." + told,
     )
 
 
@@ -105,16 +105,29 @@ def standings_table(found: pd.DataFrame) -> ShownTable:
         ]
         for row in found.to_dict("records")
     ]
-    counts = found["standing"].value_counts()
-    told = ", ".join(
-        f"{name} {counts[name]}" for name in ("first", "tied", "behind", "missing", "alone") if name in counts
-    )
     return ShownTable(
         columns,
         rows,
-        f"Of {wording.counted(len(found), 'cell', 'cells')}: {told}. Tied: no rival is ahead by more than one standard "
-        "deviation (the root of the mean of both variances). Behind: the rivals that are.",
+        f"{_counted(found)}. Tied: no rival is ahead by more than one standard deviation (the root of the mean of both "
+        "variances). Behind: the rivals that are.",
     )
+
+
+def _counted(found: pd.DataFrame) -> str:
+    """Return how often ours stands where, for each column space and metric.
+
+    Examples
+    --------
+    >>> two = pd.DataFrame({"space": "hcfe", "metric": "macro_f1", "standing": ["behind", "first", "first"]})
+    >>> _counted(two)
+    'hcfe, macro-F1: first 2, behind 1 of 3'
+    """
+    told = []
+    for (space, metric), part in found.groupby(["space", "metric"], sort=False):
+        counts = part["standing"].value_counts()
+        worded = ", ".join(f"{name} {counts[name]}" for name in _STANDINGS if name in counts)
+        told.append(f"{wording.shortened(space, 60)}, {METRIC_NAMES.get(str(metric), metric)}: {worded} of {len(part)}")
+    return "; ".join(told)
 
 
 def regret_table(summary: pd.DataFrame) -> ShownTable:

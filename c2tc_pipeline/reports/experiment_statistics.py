@@ -1,6 +1,7 @@
-"""The statistics of an experiment as tables: paired tests, pooled tests, ranks, regret and standings.
+"""What the runs of an experiment can tell, as tables: paired tests, pooled tests and ranks.
 
-What belongs here: the wording. The numbers come from ``evaluation.statistics``.
+What belongs here: the wording, and what to hold against the p-values. The numbers come from ``evaluation.statistics``;
+where ours stands is worded in ``experiment_standings.py``.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import math
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.statistics.comparisons import LEVEL
+from c2tc_pipeline.evaluation.statistics.comparisons import LEVEL, TEST_TO_TRAIN
 from c2tc_pipeline.evaluation.statistics.ranks import Ranking
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.experiment_shown import Cell, ShownTable
 from c2tc_pipeline.reports.experiment_table import METRIC_NAMES
 from c2tc_pipeline.reports.markup import Column
+
+_DEPENDENT = "Where one table counts at several ratios or under several models, its units are not independent,"
 
 
 def p_value(value: float) -> str:
@@ -43,13 +46,15 @@ def points(value: float) -> str:
     return wording.MISSING if math.isnan(value) else f"{100 * value:+.1f}"
 
 
-def comparisons_table(comparisons: pd.DataFrame) -> ShownTable:
+def comparisons_table(comparisons: pd.DataFrame, *, test_to_train: float = TEST_TO_TRAIN) -> ShownTable:
     """Return the paired tests of ours against each rival, unit by unit.
 
     Parameters
     ----------
     comparisons : DataFrame
-        What :func:`~c2tc_pipeline.evaluation.statistics.comparisons.compare` returned.
+        What :func:`~c2tc_pipeline.evaluation.statistics.comparisons.compare` returned, corrected as it is by default.
+    test_to_train : float
+        What it was given.
 
     Examples
     --------
@@ -84,7 +89,8 @@ def comparisons_table(comparisons: pd.DataFrame) -> ShownTable:
         columns,
         rows,
         "Ours less the rival in percentage points, paired over split and condensation seed after averaging over model "
-        f"seeds. P-values are two-sided and corrected by Holm; bold: below {LEVEL}.",
+        "seeds. P-values are two-sided and corrected by Holm over tables, ratios and models, for each rival, space and "
+        f"metric; bold: below {LEVEL}. {_on_splits(test_to_train)}",
     )
 
 
@@ -124,7 +130,8 @@ def pooled_table(pooled: pd.DataFrame) -> ShownTable:
         columns,
         rows,
         "Each table, ratio and model counts once, with the mean difference of its pairs in percentage points; left "
-        f"out: without a pair. P-values are two-sided and corrected by Holm; bold: below {LEVEL}.",
+        "out: without a pair. P-values are two-sided and corrected by Holm over rivals and spaces, for each metric; "
+        f"bold: below {LEVEL}. {_DEPENDENT} and these p-values are too small.",
     )
 
 
@@ -158,7 +165,18 @@ def ranking_table(ranking: Ranking) -> ShownTable:
         rows,
         f"Mean rank over {wording.counted(len(ranking.ranks), 'unit', 'units')} (table, ratio and model); what did not "
         f"finish ranks last. Friedman's test that all are alike: p {p_value(ranking.friedman_p)}. Nemenyi's critical "
-        f"difference at {ranking.alpha:g}: {ranking.critical_difference:.2f}.{left_out}",
+        f"difference at {ranking.alpha:g}: {ranking.critical_difference:.2f}. {_DEPENDENT} and both tests claim too "
+        f"much.{left_out}",
+    )
+
+
+def _on_splits(test_to_train: float) -> str:
+    shared = "Random splits of a table share most of their training rows: "
+    if not test_to_train:
+        return f"{shared}t and Wilcoxon's test take no account of it, and their p-values are too small."
+    return (
+        f"{shared}t has the variance of Nadeau and Bengio (2003), 1/n + test/train with {test_to_train:.3g} for "
+        "test/train; Wilcoxon's test takes no account of it, and its p-values are too small."
     )
 
 

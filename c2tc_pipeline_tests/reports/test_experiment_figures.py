@@ -24,13 +24,8 @@ from c2tc_pipeline.reports.experiment_exhibits import experiment_exhibits, rank_
 from c2tc_pipeline.reports.experiment_looks import looks
 from c2tc_pipeline.reports.experiment_rank_figure import rank_diagram
 from c2tc_pipeline.reports.experiment_score_figures import scores_by_ratio, scores_by_setting, scores_by_variant
-from c2tc_pipeline.reports.experiment_statistics import (
-    comparisons_table,
-    pooled_table,
-    ranking_table,
-    regret_table,
-    standings_table,
-)
+from c2tc_pipeline.reports.experiment_standings import regret_table, standings_table
+from c2tc_pipeline.reports.experiment_statistics import comparisons_table, pooled_table, ranking_table
 from c2tc_pipeline.reports.experiment_time_figures import seconds_by_size, seconds_by_table
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline_tests.evaluation.statistics.made_scores import runs, together, unfinished
@@ -177,6 +172,16 @@ def test_pictures_refuse_what_they_cannot_draw() -> None:
         experiment_exhibits("lines", overall())
 
 
+@pytest.mark.parametrize(("figure", "make"), [("seconds", overall), ("scaling", scaled)])
+def test_seconds_that_nobody_finished_are_not_drawn(figure: str, make: Callable[[], pd.DataFrame]) -> None:
+    scores = make().assign(fit_seconds=1.0)
+    # A method that ran out of time took some.
+    lost = scores.assign(status=["ok" if method == "whole" else "OOT" for method in scores["method"]])
+    assert experiment_exhibits(figure, lost) == []
+    (drawn,) = experiment_exhibits(figure, scores.assign(condense_seconds=0.0), ["condense_seconds", "fit_seconds"])
+    assert drawn.title.startswith("Seconds to fit")
+
+
 @pytest.mark.parametrize(
     ("figure", "make", "titles"),
     [
@@ -215,5 +220,29 @@ def test_the_statistics_are_told_in_tables() -> None:
     assert "| hcfe | random | 1.000 | 1.000 | 2 | 0 | 2 |" in told["regret"]
     assert "| ours | 1.00 | 0 |" in told["ranks"]
     assert "2 units left out" in told["ranks"]
-    assert "Of 4 cells: first 4." in told["standings"]
+    assert "hcfe, accuracy: first 4 of 4." in told["standings"]
     assert rank_exhibit(ranking, "accuracy").alternative.startswith("Mean ranks over 2 units: ours 1.00, herding 2.00")
+
+
+def test_standings_are_counted_by_space_and_metric() -> None:
+    ours_behind = [runs("ours", [0.5, 0.5], table="b"), runs("random", [0.9, 0.9], table="b")]
+    label = [runs("ours", [0.7, 0.7], space="label"), runs("random", [0.7, 0.7], space="label")]
+    scores = together(runs("ours", [0.9, 0.9]), runs("random", [0.8, 0.8]), *ours_behind, *label)
+    # Macro-F1 sees the other order.
+    scores["macro_f1"] = 1 - scores["accuracy"]
+    found = pd.concat([standings(scores, metric) for metric in ("accuracy", "macro_f1")])
+    assert standings_table(found).legend.startswith(
+        "hcfe, accuracy: first 1, behind 1 of 2; label, accuracy: tied 1 of 1; "
+        "hcfe, macro-F1: first 1, behind 1 of 2; label, macro-F1: tied 1 of 1. Tied:"
+    )
+    twice = standings(together(runs("ours", [0.9]), runs("random", [0.8])), "macro_f1")
+    assert standings_table(twice).legend.startswith("hcfe, macro-F1: first 1 of 1.")
+
+
+def test_legends_say_what_to_hold_against_the_p_values() -> None:
+    comparisons = compare(overall())
+    told = comparisons_table(comparisons).legend
+    assert "corrected by Holm over tables, ratios and models, for each rival, space and metric" in told
+    assert "Nadeau and Bengio (2003), 1/n + test/train with 0.125 for test/train" in told
+    assert "Nadeau" not in comparisons_table(compare(overall(), test_to_train=0), test_to_train=0).legend
+    assert "its units are not independent, and these p-values are too small" in pooled_table(pool(comparisons)).legend

@@ -211,7 +211,11 @@ class Experiment(_Part):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for names, known, what in (
-            ((*self.spaces, *(space for contender in self.methods for space in contender.spaces)), SPACES, "column space"),
+            (
+                (*self.spaces, *(space for contender in self.methods for space in contender.spaces)),
+                SPACES,
+                "column space",
+            ),
             (self.models, MODELS, "model"),
             ((self.recipe,), RECIPES, "recipe"),
         ):

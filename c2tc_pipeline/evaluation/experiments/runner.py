@@ -86,7 +86,9 @@ def run_experiment(
     if experiment.scaling is not None:
         return _tidy(experiment, run_scaling(experiment, progress))
     sizes = {name: _size(spec) for name, spec in specs.items() if name in experiment.tables}
-    efforts = [(group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs, uuid.uuid4().hex)]
+    efforts = [
+        (group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs, uuid.uuid4().hex)
+    ]
     # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end
     # no process is left alone with one.
     groups = [group for group, _ in sorted(efforts, key=lambda pair: (pair[0].seed, -pair[1]))]

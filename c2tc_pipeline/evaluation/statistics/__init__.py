@@ -11,6 +11,7 @@ trained on the same condensed rows are averaged first, because they are no indep
 
 from c2tc_pipeline.evaluation.statistics.anchors import anchored
 from c2tc_pipeline.evaluation.statistics.comparisons import compare, pool
+from c2tc_pipeline.evaluation.statistics.model_means import with_mean_of_models
 from c2tc_pipeline.evaluation.statistics.power_law import fitted_exponent
 from c2tc_pipeline.evaluation.statistics.ranks import Ranking, rank_contenders
 from c2tc_pipeline.evaluation.statistics.regret import relative_regret, summarise_regret
@@ -33,4 +34,5 @@ __all__ = [
     "standings",
     "summarise_regret",
     "wilcoxon",
+    "with_mean_of_models",
 ]

@@ -40,7 +40,7 @@ def paired_t(differences: Sequence[float] | np.ndarray, *, test_to_train: float 
     >>> round(paired_t([0.01, 0.02, 0.03]), 4), paired_t([0.0, 0.0]), paired_t([0.1])
     (0.0742, 1.0, nan)
     >>> round(paired_t([0.01, 0.02, 0.03], test_to_train=0.1 / 0.8), 4)
-    0.0955
+    0.098
     """
     from scipy.stats import t as student
 

@@ -23,9 +23,10 @@ SHORT = {
 
 
 def shrunk(name: str) -> Experiment:
-    """Return an experiment with one small table, one ratio, one seed and a recipe of a hundred steps."""
+    """Return an experiment with one small table, one ratio, one seed, two models and a recipe of a hundred steps."""
     full = load_experiment(name)
-    changes: dict[str, Any] = {"ratios": (0.1,), "seeds": 1, "recipe": "paper"}
+    # Every model learns in a test of its own; two show that an experiment takes several.
+    changes: dict[str, Any] = {"ratios": (0.1,), "seeds": 1, "recipe": "paper", "models": full.models[:2]}
     if full.scaling is not None:
         shape = {"rows": 1500, "columns": 10, "classes": full.scaling.shape.classes}
         changes["scaling"] = {**full.scaling.model_dump(), "shape": shape, "shares": (0.5, 1.0)}
@@ -57,11 +58,14 @@ def test_a_small_version_of_every_experiment(name: str, spec: TableSpec, tmp_pat
     assert set(scores["model"]) == set(experiment.models or ("",))
     out = tmp_path / "out"
     out.mkdir()
-    write_experiment(experiment, scores, out, command=f"c2tc bench {name}")
+    write_experiment(experiment, scores, out, command=f"c2tc bench {name}", specs={"people": spec}, jobs=0)
     pd.testing.assert_frame_equal(pd.read_parquet(out / "scores.parquet"), scores, check_dtype=False)
     text = (out / "table.md").read_text(encoding="utf-8")
     assert experiment.title in text
     assert f"c2tc bench {name}" in text
+    assert ("80 % training, 10 % validation, 10 % test rows" in text) == (experiment.scaling is None)
+    # What was trained is shown.
+    assert ("| whole |" in text) == ("whole" in set(scores["method"])) == (experiment.whole and bool(experiment.models))
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
     figures = list((out / "figures").iterdir())

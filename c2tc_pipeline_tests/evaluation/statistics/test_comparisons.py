@@ -28,9 +28,21 @@ def test_one_comparison_by_hand() -> None:
     assert (found["table"], found["ratio"], found["space"], found["rival"]) == ("t", 0.01, "hcfe", "random")
     assert (found["pairs"], found["wins"], found["losses"], found["note"]) == (6, 5, 1, "")
     assert found["difference"] == pytest.approx(differences.mean())
-    assert found["t_p"] == pytest.approx(scipy.stats.ttest_rel(OURS, RANDOM).pvalue)
+    # Tests say how much of the table is tested on; splits of 80, 10 and 10 percent are the default.
+    t = differences.mean() / np.sqrt((1 / 6 + 0.1 / 0.8) * differences.var(ddof=1))
+    assert found["t_p"] == pytest.approx(2 * scipy.stats.t.sf(t, 5))
     assert found["wilcoxon_p"] == pytest.approx(scipy.stats.wilcoxon(differences).pvalue)
     assert found["t_p_holm"] == found["t_p"]
+
+
+def test_the_plain_test_is_to_be_had_and_more_test_rows_count_less() -> None:
+    scores = together(runs("ours", OURS), runs("random", RANDOM))
+    plain, usual, large = (
+        only(compare(scores, **given), metric="accuracy")["t_p"]
+        for given in ({"test_to_train": 0.0}, {}, {"test_to_train": 0.5})
+    )
+    assert plain == pytest.approx(scipy.stats.ttest_rel(OURS, RANDOM).pvalue)
+    assert plain < usual < large
 
 
 def test_runs_are_paired_by_split_and_seed_not_by_their_order() -> None:
@@ -83,11 +95,31 @@ def test_notes_say_why_there_is_no_test() -> None:
     assert found.loc["gm", "wilcoxon_p_holm"] == 0.0625
 
 
+def test_each_rival_is_corrected_over_tables_and_ratios_and_not_for_the_others() -> None:
+    places = [("a", 0.01), ("a", 0.1), ("b", 0.01)]
+    rng = np.random.default_rng(0)
+    scores = together(
+        *(
+            runs(method, rng.normal(level, 0.05, 6), table=table, ratio=ratio, space=space)
+            for table, ratio in places
+            for space in ("hcfe", "label")
+            for method, level in (("ours", 0.8), ("random", 0.7), ("herding", 0.75))
+        )
+    )
+    found = compare(scores)
+    parts = dict(list(found.groupby(["rival", "space", "metric"])))
+    assert len(parts) == 8
+    for part in parts.values():
+        assert part[["table", "ratio"]].values.tolist() == [list(place) for place in places]
+        assert part["t_p_holm"].tolist() == holm(part["t_p"].to_numpy()).tolist()
+        assert part["wilcoxon_p_holm"].tolist() == holm(part["wilcoxon_p"].to_numpy()).tolist()
+
+
 def test_the_family_decides_what_is_corrected_together() -> None:
     scores = together(
         runs("ours", OURS), runs("random", RANDOM), runs("herding", [x - 0.01 * i for i, x in enumerate(OURS)])
     )
-    together_ = compare(scores)
+    together_ = compare(scores, family=("metric",))
     by_metric = [part["t_p_holm"].tolist() for _, part in together_.groupby("metric")]
     assert by_metric == [holm(part["t_p"].to_numpy()).tolist() for _, part in together_.groupby("metric")]
     alone = compare(scores, family=("metric", "rival"))

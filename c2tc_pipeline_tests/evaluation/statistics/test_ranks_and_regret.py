@@ -11,6 +11,7 @@ import scipy.stats
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.statistics import (
+    compare,
     fitted_exponent,
     rank_contenders,
     relative_regret,
@@ -164,6 +165,19 @@ def test_standings_against_rivals_of_another_space() -> None:
     assert own == {"hcfe": "first", "label": "behind"}
     best = standings(scores, "accuracy", ours_space="hcfe").set_index("space")["standing"].to_dict()
     assert best == {"hcfe": "first", "label": "first"}
+
+
+def test_the_whole_table_of_a_variant_is_no_contender_either() -> None:
+    scores = together(
+        *(runs(m, [a, a], variant="10:1") for m, a in (("ours", 0.8), ("random", 0.7))),
+        # As if the whole table had been run at the same ratio.
+        runs("whole", [0.9, 0.9], variant="10:1"),
+    )
+    assert list(rank_contenders(scores, "accuracy").mean_ranks) == ["ours (10:1)", "random (10:1)"]
+    found = standings(scores, "accuracy", ours="ours (10:1)").iloc[0]
+    assert (found["best"], found["standing"]) == ("ours (10:1)", "first")
+    assert compare(scores, metrics=["accuracy"], ours="ours (10:1)")["rival"].tolist() == ["random (10:1)"]
+    assert "whole (10:1)" not in set(relative_regret(scores, "accuracy")["contender"])
 
 
 def test_exponents() -> None:

@@ -11,6 +11,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.statistics.significance import holm, paired_t, smallest_wilcoxon, wilcoxon
 
 
@@ -40,6 +41,25 @@ def test_without_ties_both_tests_are_those_of_scipy(pairs: int) -> None:
     differences = np.random.default_rng(pairs).normal(0.3, 1, pairs)
     assert wilcoxon(differences) == pytest.approx(scipy.stats.wilcoxon(differences, method="exact").pvalue)
     assert paired_t(differences) == pytest.approx(scipy.stats.ttest_rel(differences, np.zeros(pairs)).pvalue)
+
+
+def test_splits_that_share_rows_count_less_than_independent_ones() -> None:
+    # Mean 0.02 and variance 0.0001: t is 0.02 / sqrt((1/3 + 1/8) * 0.0001) on two degrees of freedom.
+    corrected = paired_t([0.01, 0.02, 0.03], test_to_train=0.1 / 0.8)
+    assert corrected == pytest.approx(2 * scipy.stats.t.sf(2.954195784, 2))
+    assert corrected > paired_t([0.01, 0.02, 0.03])
+    assert paired_t([-0.01, -0.02, -0.03], test_to_train=0.1 / 0.8) == corrected
+    # As n grows the plain test becomes sure of anything; shared rows bound what splits can tell.
+    many = np.tile([0.01, 0.02, 0.03], 100)
+    assert paired_t(many) < 1e-90
+    spread = math.sqrt((1 / 300 + 1 / 8) * many.var(ddof=1))
+    assert paired_t(many, test_to_train=1 / 8) == pytest.approx(2 * scipy.stats.t.sf(0.02 / spread, 299))
+
+
+@pytest.mark.parametrize("share", [-0.1, math.inf, math.nan])
+def test_a_share_of_test_rows_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="give test rows divided by training rows"):
+        paired_t([0.1, 0.2], test_to_train=share)
 
 
 def test_many_pairs_take_the_normal_distribution() -> None:
