@@ -107,13 +107,11 @@ def _speed(data: Path | None, out: Path | None) -> None:
         raise InputError("The speed is measured on the paper's tables; name their folder with --data.")
     results = measure_speed(data, report=click.echo)
     if out is not None:
-        text = json.dumps(results, indent=2) + "\n"
-        publish_directory(
-            out,
-            lambda directory: (directory / "speed.json").write_text(text, encoding="utf-8"),
-            kind=SPEED,
-            replace=True,
-        )
+
+        def write(directory: Path) -> None:
+            (directory / "speed.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+        publish_directory(out, write, kind=SPEED, replace=True)
 
 
 def _experiment(

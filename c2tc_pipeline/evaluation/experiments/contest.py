@@ -206,8 +206,10 @@ def _write(made: Condensed, directory: Path) -> None:
     values = {name: value for name, value in asdict(made).items() if name != "rows"}
     (directory / "condensed.json").write_text(json.dumps(values), encoding="utf-8")
     if made.rows is not None:
-        weights = {} if made.rows.weights is None else {"weights": made.rows.weights}
-        np.savez(directory / "rows.npz", X=made.rows.X, codes=made.rows.codes, **weights)
+        arrays: dict[str, Any] = {"X": made.rows.X, "codes": made.rows.codes}
+        if made.rows.weights is not None:
+            arrays["weights"] = made.rows.weights
+        np.savez(directory / "rows.npz", **arrays)
 
 
 def _read(directory: Path) -> Condensed:

@@ -139,8 +139,8 @@ class Show(_Part):
 class Experiment(_Part):
     """A table or a figure as a grid.
 
-    Every seed is a split, a condensation of its training rows and a start of the models, all of their own. Splits of one
-    table still share rows, so that seeds are not independent of each other.
+    Every seed is a split, a condensation of its training rows and a start of the models, all of their own. Splits of
+    one table still share rows, so that seeds are not independent of each other.
 
     Parameters
     ----------

@@ -44,7 +44,8 @@ def imbalanced_rows(frame: pd.DataFrame, label: str, column: str, level: float, 
     first = values.isin(known[: (len(known) + 1) // 2]).to_numpy()
     rng = np.random.default_rng([seed, 0x1B])
     drawn = []
-    for rows in frame.groupby(label, sort=True, observed=True).indices.values():
+    for found in frame.groupby(label, sort=True, observed=True).indices.values():
+        rows = np.asarray(found)
         halves = [rows[first[rows]], rows[~first[rows]]]
         # A class that knows one half only can't be made less one-sided.
         wanted = largest_remainders(len(rows) * np.array([level, 1.0]) / (level + 1), len(rows))

@@ -150,7 +150,12 @@ def test_seconds_that_count_are_not_looked_up(
     run_experiment(timed, {"people": spec}, jobs=0, cache_dir=tmp_path)
     calls: list[int] = []
     real = contest.run_limited
-    monkeypatch.setattr(contest, "run_limited", lambda *args, **rest: calls.append(1) or real(*args, **rest))
+
+    def counted(*args: Any, **rest: Any) -> Any:
+        calls.append(1)
+        return real(*args, **rest)
+
+    monkeypatch.setattr(contest, "run_limited", counted)
     run_experiment(timed, {"people": spec}, jobs=0, cache_dir=tmp_path)
     assert len(calls) == 4
 

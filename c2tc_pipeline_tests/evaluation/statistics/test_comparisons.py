@@ -38,8 +38,8 @@ def test_one_comparison_by_hand() -> None:
 def test_the_plain_test_is_to_be_had_and_more_test_rows_count_less() -> None:
     scores = together(runs("ours", OURS), runs("random", RANDOM))
     plain, usual, large = (
-        only(compare(scores, **given), metric="accuracy")["t_p"]
-        for given in ({"test_to_train": 0.0}, {}, {"test_to_train": 0.5})
+        only(found, metric="accuracy")["t_p"]
+        for found in (compare(scores, test_to_train=0.0), compare(scores), compare(scores, test_to_train=0.5))
     )
     assert plain == pytest.approx(scipy.stats.ttest_rel(OURS, RANDOM).pvalue)
     assert plain < usual < large
@@ -100,7 +100,7 @@ def test_each_rival_is_corrected_over_tables_and_ratios_and_not_for_the_others()
     rng = np.random.default_rng(0)
     scores = together(
         *(
-            runs(method, rng.normal(level, 0.05, 6), table=table, ratio=ratio, space=space)
+            runs(method, rng.normal(level, 0.05, 6).tolist(), table=table, ratio=ratio, space=space)
             for table, ratio in places
             for space in ("hcfe", "label")
             for method, level in (("ours", 0.8), ("random", 0.7), ("herding", 0.75))
