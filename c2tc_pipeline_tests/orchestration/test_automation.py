@@ -178,13 +178,13 @@ def test_other_bytes_with_the_same_content_go_no_further(pipeline: Pipeline) -> 
 
 
 def test_a_setting_of_one_table_remakes_what_reads_it_and_what_follows(pipeline: Pipeline) -> None:
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.settle() == AFTER_ALLOCATION
 
 
 def test_a_change_in_two_places_makes_nothing_twice(pipeline: Pipeline) -> None:
     pipeline.change("wide", label="z")
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.settle() == AFTER_VALIDATION
 
 
@@ -201,7 +201,7 @@ def test_another_algorithm_remakes_its_asset_for_all_tables(
 
 @pytest.mark.parametrize("forgotten", [False, True], ids=["same cursor", "no cursor"])
 def test_what_changed_while_nobody_looked_is_found_at_the_next_look(pipeline: Pipeline, forgotten: bool) -> None:
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
     pipeline.deliver("tall", "second delivery")
     pipeline.cursor = None if forgotten else pipeline.cursor
     assert pipeline.tick() == {"validated_table": {"tall"}, "cluster_allocation": WIDE_CELLS}
@@ -231,11 +231,11 @@ def test_parents_that_do_not_agree_are_never_read_together(pipeline: Pipeline) -
 
 
 def test_a_change_taken_back_and_made_again_is_tried_again(pipeline: Pipeline) -> None:
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.tick() == {"cluster_allocation": WIDE_CELLS}
-    pipeline.condense_with("wide", gamma=0.25)
-    assert pipeline.tick() == {}
     pipeline.condense_with("wide", gamma=0.5)
+    assert pipeline.tick() == {}
+    pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.tick() == {"cluster_allocation": WIDE_CELLS}
 
 
@@ -247,8 +247,8 @@ def test_nothing_is_launched_while_something_upstream_is_being_made(pipeline: Pi
         status=dg.DagsterRunStatus.STARTED,
         asset_selection=frozenset({dg.AssetKey("validated_table")}),
     )
-    pipeline.condense_with("wide", gamma=0.5)
-    pipeline.condense_with("tall", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
+    pipeline.condense_with("tall", gamma=0.75)
     assert pipeline.tick() == {"cluster_allocation": {"tall|0.01"}}
     pipeline.instance.report_run_failed(run)
     assert pipeline.tick() == {"cluster_allocation": WIDE_CELLS}
@@ -274,7 +274,7 @@ def test_settings_still_take_effect_on_the_last_good_delivery(pipeline: Pipeline
     pipeline.checked = True
     pipeline.sources["wide"] = "a bad delivery"
     pipeline.run("raw_table", "wide")
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.tick() == {"cluster_allocation": WIDE_CELLS}
 
 
@@ -286,7 +286,7 @@ def test_real_runs_leave_their_assets_up_to_date(empty: Pipeline) -> None:
 
 
 def test_the_sensor_accepts_the_conditions(pipeline: Pipeline) -> None:
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.75)
     sensor = automation_sensor(dg.AssetSelection.all())
     repository = dg.Definitions.merge(pipeline.definitions(), dg.Definitions(sensors=[sensor])).get_repository_def()
     with dg.build_sensor_context(pipeline.instance, repository_def=repository) as context:

@@ -125,7 +125,7 @@ def test_a_missing_source_is_named_and_does_not_hold_up_the_others(night: Night,
 
 def test_a_setting_of_one_table_launches_what_reads_it(night: Night) -> None:
     grid = ["cluster_allocation", "condensed_table", "evaluation_scores"]
-    assert night.changed(gamma=0.5).all() == {**NOTHING, "condense": {"bank|0.1": grid, "bank|0.01": grid}}
+    assert night.changed(gamma=0.75).all() == {**NOTHING, "condense": {"bank|0.1": grid, "bank|0.01": grid}}
     assert night.changed(representative="medoid").tick("condense") == {"bank|0.1": grid[1:], "bank|0.01": grid[1:]}
     assert night.changed(strings="target").all() == {**NOTHING, "ingest": {"bank": ["encoder", "encoded_table"]}}
 

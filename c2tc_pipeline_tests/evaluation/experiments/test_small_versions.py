@@ -66,7 +66,7 @@ def test_a_small_version_of_every_experiment(name: str, spec: TableSpec, tmp_pat
     assert ("80 % training, 10 % validation, 10 % test rows" in text) == (experiment.scaling is None)
     # What was trained is shown.
     head = next(line for line in text.splitlines() if line.startswith("| table"))
-    assert ("| whole |" in head) == ("whole" in set(scores["method"])) == (experiment.whole and bool(experiment.models))
+    assert ("| whole " in head) == ("whole" in set(scores["method"])) == (experiment.whole and bool(experiment.models))
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
     figures = list((out / "figures").iterdir())
