@@ -129,8 +129,8 @@ def test_other_test_rows_are_scored_and_leave_the_condensed_table_alone(rig: Rig
     assert {"raw_table", "validated_table"} <= changed <= {"raw_table", "validated_table", *launched[3:]}
 
 
-def test_gamma_of_one_table_remakes_its_allocation_and_what_follows(rig: Rig) -> None:
-    rig.change("people", settings={"strings": "similarity", "gamma": 0.0})
+def test_a_setting_of_one_table_remakes_its_allocation_and_what_follows(rig: Rig) -> None:
+    rig.change("people", settings={"strings": "similarity", "allocation": "ratio"})
     assert rig.settle() == AFTER_ALLOCATION
 
 
