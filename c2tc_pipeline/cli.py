@@ -82,7 +82,7 @@ main.add_command(bench)
     type=click.Choice(["hfils", "optimal", "ratio", "fipc"]),
     help="How rows are split over classes.  [default: hfils]",
 )
-@click.option("--gamma", help="0 to 1, or 'auto': how far small classes are favoured.  [default: 0.5]")
+@click.option("--gamma", help="0 to 1, or 'auto': how far small classes are favoured.  [default: 0.25]")
 @click.option(
     "--representative", type=click.Choice(["centroid", "medoid"]), help="Means or real rows.  [default: centroid]"
 )

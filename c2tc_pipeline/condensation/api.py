@@ -31,7 +31,7 @@ def condense(
     numeric: str = "quantile",
     encoder: TableEncoder | None = None,
     allocation: str | Allocator = "hfils",
-    gamma: float | str = 0.5,
+    gamma: float | str = 0.25,
     losses: str = "curves",
     representative: str = "centroid",
     validation: pd.DataFrame | None = None,

@@ -46,7 +46,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         Condensed rows in all, instead of a ratio.
     allocation : {"hfils", "optimal", "ratio", "fipc"} or Allocator, default="hfils"
         How the budget is split over the classes.
-    gamma : float or "auto", default=0.5
+    gamma : float or "auto", default=0.25
         Exponent of class sizes in the objective, from 0 (large classes dominate) to 1 (classes count alike). ``"auto"``
         is chosen on rows kept aside.
     losses : {"curves", "exact"}, default="curves"
@@ -94,7 +94,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         *,
         rows: int | None = None,
         allocation: str | Allocator = "hfils",
-        gamma: float | str = 0.5,
+        gamma: float | str = 0.25,
         losses: str = "curves",
         representative: str = "centroid",
         device: str = "auto",

@@ -52,7 +52,7 @@ class PartitionSettings:
 
     budget: int
     allocation: str | Allocator = "hfils"
-    gamma: float | str = 0.5
+    gamma: float | str = 0.25
     losses: str = "curves"
     device: str = "auto"
     seed: int = 0

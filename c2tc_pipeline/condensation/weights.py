@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-# How far a class's weight is pulled, as an exponent, from its share of the condensed rows to its share of the source's.
-# Chosen on validation rows: none cost accuracy where the budget is too small to follow the shares, all of it cost rare
-# classes the favour that the allocation did them.
-PULL = 0.25
+# How far a class's weight is pulled from its share of the condensed rows towards its share of the source rows, as a
+# mixture of the two: a rare class keeps much of the favour that the allocation did it, a class that got about its share
+# is hardly touched. Chosen on validation rows.
+PULL = 0.65
 
 
 def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -15,8 +15,8 @@ def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
     Within a class a row counts by the source rows behind it: a cluster of many is worth more than a cluster of few.
     Between classes weights by members alone would undo the allocation, since they add up to the class's rows however
-    many condensed rows it got; so a class weighs what the allocation gave it, pulled a little towards what it has in
-    the source.
+    many condensed rows it got; so a class weighs a mixture of its share of the condensed rows and its share of the
+    source rows.
 
     Parameters
     ----------
@@ -33,11 +33,10 @@ def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> training_weights(np.array([90, 30, 5]), np.array(["a", "a", "b"])).round(2).tolist()
-    [1.77, 0.59, 0.64]
+    [1.93, 0.64, 0.43]
     """
     _, codes = np.unique(classes, return_inverse=True)
     members = np.asarray(members, dtype=np.float64)
     rows = np.bincount(codes, weights=members)
-    allocated = np.bincount(codes)
-    weights = members / (rows / allocated)[codes] * ((rows / allocated) ** PULL)[codes]
-    return np.asarray(weights / weights.mean())
+    shares = (1 - PULL) * np.bincount(codes) / len(codes) + PULL * rows / rows.sum()
+    return np.asarray(members * (shares / rows)[codes] * len(codes))

@@ -89,7 +89,7 @@ class CondenseSettings(_Settings):
     strings: Literal["auto", "similarity", "target"] = "auto"
     numeric: Literal["quantile", "minmax"] = "quantile"
     allocation: Literal["hfils", "optimal", "ratio", "fipc"] = "hfils"
-    gamma: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.5
+    gamma: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.25
     representative: Literal["centroid", "medoid"] = "centroid"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
 

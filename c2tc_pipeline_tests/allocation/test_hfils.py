@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation import Allocation, AllocationProblem, HfilsAllocator, proportional_counts
+from c2tc_pipeline.allocation.bound import dual_bound
 from c2tc_pipeline.allocation.hfils import _by_capacity
 from c2tc_pipeline.allocation.testing import TableLosses, toy_problem
 from c2tc_pipeline_tests.allocation.problems import HFILS_VARIANTS, describe, problems, true_objective, unscaled
@@ -22,11 +23,11 @@ def constant_problem(sizes: list[int], budget: int) -> AllocationProblem:
 
 @pytest.mark.parametrize("allocator", HFILS_VARIANTS, ids=describe)
 @settings(deadline=None, max_examples=40)
-@given(problem=problems(rows=12), seed=st.integers(0, 2**32), patience=st.integers(1, 12))
+@given(problem=problems(rows=12), seed=st.integers(0, 2**32), patience=st.integers(1, 12), restarts=st.integers(0, 3))
 def test_every_step_follows_the_rules(
-    allocator: HfilsAllocator, problem: AllocationProblem, seed: int, patience: int
+    allocator: HfilsAllocator, problem: AllocationProblem, seed: int, patience: int, restarts: int
 ) -> None:
-    options = {**vars(allocator), "patience": patience, "max_iter": 60}
+    options = {**vars(allocator), "patience": patience, "restarts": restarts, "max_iter": 60}
     found = HfilsAllocator(**options).allocate(problem, random_state=seed)
     replay(found, problem, HfilsAllocator(**options))
 
@@ -39,11 +40,14 @@ def replay(found: Allocation, problem: AllocationProblem, rules: HfilsAllocator)
     assert start.counts == tuple(proportional_counts(seen.sizes, seen.budget, seen.upper))
     assert start.accepted
     assert start.best == start.proposed == pytest.approx(true_objective(seen, start.counts), rel=1e-12)
-    best, failures = start.best, 0
+    best, failures, restarts = start.best, 0, rules.restarts
     limit = max(int(np.std(best_counts)), 1)
     assert start.step_limit == limit
     for number, step in enumerate(steps, start=1):
-        assert failures < rules.patience
+        if failures == rules.patience:
+            assert restarts > 0
+            restarts, failures = restarts - 1, 0
+            limit = max(int(np.std(best_counts)), 1)
         assert step.iteration == number
         assert step.step_limit == limit >= 1
         check_move(np.array(step.counts), best_counts, seen, limit, rules)
@@ -60,7 +64,7 @@ def replay(found: Allocation, problem: AllocationProblem, rules: HfilsAllocator)
         best_counts[source] > 1 and (np.delete(seen.upper - best_counts, source) > 0).any()
         for source in range(len(best_counts))
     )
-    assert failures == rules.patience or len(steps) == rules.max_iter or not movable
+    assert (failures == rules.patience and not restarts) or len(steps) == rules.max_iter or not movable
     assert movable or not steps
 
 
@@ -100,9 +104,31 @@ def test_evaluations_are_the_losses_asked_for(problem: AllocationProblem, seed: 
 
 @pytest.mark.parametrize("patience", [1, 4, 10])
 def test_it_stops_after_that_many_failures_in_a_row(patience: int) -> None:
-    found = HfilsAllocator(patience=patience).allocate(constant_problem([50, 30, 20], 20))
+    found = HfilsAllocator(patience=patience, restarts=0).allocate(constant_problem([50, 30, 20], 20))
     assert len(found.trace) == 1 + patience
     assert not any(step.accepted for step in found.trace[1:])
+
+
+@pytest.mark.parametrize("restarts", [1, 3])
+def test_each_restart_gives_the_search_its_patience_back(restarts: int) -> None:
+    found = HfilsAllocator(patience=4, restarts=restarts).allocate(constant_problem([50, 30, 20], 20))
+    assert len(found.trace) == 1 + 4 * (1 + restarts)
+
+
+def test_no_restarts_where_every_loss_costs_a_run() -> None:
+    problem = constant_problem([50, 30, 20], 20)
+    problem.losses.known_everywhere = False
+    assert len(HfilsAllocator(patience=4).allocate(problem).trace) == 1 + 4
+
+
+def test_restarts_close_most_of_the_gap_where_many_small_classes_wait() -> None:
+    problem = toy_problem([20_000, 28_000, 3_500, 270, 950, 1_700, 2_000], budget=465, gamma=0.5)
+    bound = dual_bound(problem, np.inf)
+    assert bound is not None
+    for seed in range(5):
+        once = HfilsAllocator(restarts=0).allocate(problem, random_state=seed).objective
+        again = HfilsAllocator().allocate(problem, random_state=seed).objective
+        assert again - bound < 0.25 * (once - bound)
 
 
 def test_improvements_reset_the_counter() -> None:
@@ -117,7 +143,7 @@ def test_improvements_reset_the_counter() -> None:
 def test_small_improvements_are_taken_but_do_not_reset_the_counter() -> None:
     gentle = 1000.0 - np.arange(60)
     problem = AllocationProblem(np.array([600, 60]), 66, TableLosses([np.zeros(600), gentle]), gamma=0.0)
-    found = HfilsAllocator(patience=5, decay=0.01, tolerance=0.1).allocate(problem)
+    found = HfilsAllocator(patience=5, decay=0.01, tolerance=0.1, restarts=0).allocate(problem)
     assert len(found.trace) == 6
     assert any(step.accepted for step in found.trace[1:])
 
@@ -130,7 +156,7 @@ def test_the_number_of_proposals_is_bounded() -> None:
 def test_balanced_classes_still_move() -> None:
     flat, steep = np.full(20, 5.0), 100.0 / np.arange(1, 21)
     problem = AllocationProblem(np.array([20, 20]), 20, TableLosses([flat, steep]), gamma=0.0)
-    found = HfilsAllocator().allocate(problem)
+    found = HfilsAllocator(restarts=0).allocate(problem)
     assert all(step.step_limit == 1 for step in found.trace)
     assert found.counts[1] > 10
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import time
 import warnings
@@ -25,7 +26,7 @@ from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 # Part of every key: raised by any change of a method that changes what it makes.
 CONTEST_VERSION = 2
 
-_HFILS_SETTINGS = ("decay", "soft_step", "soft_allocation", "scale_factor", "patience", "tolerance", "max_iter")
+_HFILS_SETTINGS = tuple(inspect.signature(HfilsAllocator).parameters)
 
 
 @dataclass(frozen=True)
