@@ -147,10 +147,12 @@ def _experiment(
             experiment, specs, cache_dir=cache_dir or default_cache_directory(), jobs=jobs, progress=bar
         )
     command = shlex.join(["c2tc", *sys.argv[1:]])
+    splits = {name: spec.split for name, spec in specs.items()}
+    side_by_side = os.cpu_count() if jobs is None else jobs
     publish_directory(
         out,
         lambda directory: write_experiment(
-            experiment, scores, directory, command=command, specs=specs, jobs=os.cpu_count() if jobs is None else jobs
+            experiment, scores, directory, command=command, splits=splits, jobs=side_by_side
         ),
         kind=ARTEFACT_KIND,
         replace=True,

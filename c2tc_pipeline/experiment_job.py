@@ -33,7 +33,7 @@ from c2tc_pipeline.reports.experiment_standings import anchors_table, regret_tab
 from c2tc_pipeline.reports.experiment_statistics import comparisons_table, pooled_table, ranking_table
 from c2tc_pipeline.reports.experiment_table import experiment_table
 from c2tc_pipeline.storage.parquet import write_parquet
-from c2tc_pipeline.tables import TableSpec
+from c2tc_pipeline.tables import SplitSettings
 
 ARTEFACT_KIND = "experiment"
 
@@ -44,7 +44,7 @@ def write_experiment(
     directory: Path,
     *,
     command: str = "",
-    specs: Mapping[str, TableSpec] | None = None,
+    splits: Mapping[str, SplitSettings] | None = None,
     jobs: int | None = None,
 ) -> None:
     """Write scores, tables, statistics, figures and a page into an existing directory.
@@ -59,8 +59,8 @@ def write_experiment(
         Where to.
     command : str
         What makes the same again, for people.
-    specs : mapping of str to TableSpec, optional
-        The tables: how they were split is told, and allowed for in the tests, which otherwise take the default.
+    splits : mapping of str to SplitSettings, optional
+        How the tables were split, which is told, and allowed for in the tests; these otherwise take the default.
     jobs : int, optional
         How many processes ran side by side; None where it is not known.
     """
@@ -71,14 +71,14 @@ def write_experiment(
     statistics: dict[str, ShownTable] = {}
     contenders = _contenders(scores)
     if OURS in contenders:
-        found, about_ours = _compared(scores, paper, most_test_to_train(specs))
+        found, about_ours = _compared(scores, paper, most_test_to_train(splits))
         write_parquet(found, directory / "statistics.parquet")
         statistics.update(about_ours)
     for metric in METRICS if contenders else ():
         ranks, pictures = _ranked(scores, metric)
         statistics.update(ranks)
         exhibits += pictures
-    told = protocol(experiment, scores, specs=specs, jobs=jobs)
+    told = protocol(experiment, scores, splits=splits, jobs=jobs)
     notes = [experiment.question, told, f"Made by: {command}" if command else ""]
     notes = [note for note in notes if note]
     shown = _shown(scores, layout)

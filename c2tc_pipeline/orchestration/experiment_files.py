@@ -16,6 +16,7 @@ import pandas as pd
 
 from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+from c2tc_pipeline.tables import SplitSettings
 
 if TYPE_CHECKING:
     from c2tc_pipeline.evaluation.experiments.grid import Experiment
@@ -39,10 +40,13 @@ class ExperimentResult:
         The grid as it was run, restricted where somebody asked for that.
     scores : DataFrame
         What :func:`~c2tc_pipeline.evaluation.experiments.runner.run_experiment` returned.
+    splits : dict of str to SplitSettings
+        How the tables were split.
     """
 
     experiment: Experiment
     scores: pd.DataFrame
+    splits: dict[str, SplitSettings]
 
 
 def write_result(result: ExperimentResult, directory: Path) -> None:
@@ -50,8 +54,12 @@ def write_result(result: ExperimentResult, directory: Path) -> None:
     write_parquet(result.scores.drop(columns=_SECONDS), directory / SCORES_NAME)
     _write_json(result.scores[_SECONDS].to_dict(orient="list"), directory / TIMINGS_NAME)
     # Without their names nobody would know where the seconds stood among the columns.
-    grid = {"experiment": result.experiment.model_dump(mode="json"), "columns": list(result.scores.columns)}
-    _write_json(grid, directory / EXPERIMENT_NAME)
+    told = {
+        "experiment": result.experiment.model_dump(mode="json"),
+        "splits": {name: split.model_dump(mode="json") for name, split in result.splits.items()},
+        "columns": list(result.scores.columns),
+    }
+    _write_json(told, directory / EXPERIMENT_NAME)
 
 
 def read_result(directory: Path) -> ExperimentResult:
@@ -62,7 +70,8 @@ def read_result(directory: Path) -> ExperimentResult:
     seconds = json.loads((directory / TIMINGS_NAME).read_text(encoding="utf-8"))
     floats = {name: pd.Series(values, dtype="float64") for name, values in seconds.items()}
     scores = read_parquet(directory / SCORES_NAME).assign(**floats)[told["columns"]]
-    return ExperimentResult(Experiment.model_validate(told["experiment"]), scores)
+    splits = {name: SplitSettings.model_validate(split) for name, split in told["splits"].items()}
+    return ExperimentResult(Experiment.model_validate(told["experiment"]), scores, splits)
 
 
 def write_files(files: Mapping[str, bytes], directory: Path) -> None:

@@ -50,18 +50,19 @@ def of_experiment_report(files: Mapping[str, bytes], page: str, table: str) -> d
         The names of its page and of its tables in Markdown.
     """
     figures = sorted(name for name in files if name.endswith(".png"))
-    pictures = {
-        _key(name): dg.MetadataValue.md(
-            f"![{PurePosixPath(name).stem}](data:image/png;base64,{base64.b64encode(files[name]).decode()})"
-        )
-        for name in figures[:_MOST_FIGURES]
-    }
+    pictures = {_key(name): _picture(name, files[name]) for name in figures[:_MOST_FIGURES]}
     return {
         "kilobytes": round(len(files[page]) / 1e3, 1),
         "figures": len(figures),
         "table": dg.MetadataValue.md(shortened(files[table].decode(), MOST_CHARACTERS)),
         **pictures,
     }
+
+
+def _picture(figure: str, png: bytes) -> dg.MarkdownMetadataValue:
+    # Figures are named after their titles.
+    title = PurePosixPath(figure).stem.replace("-", " ")
+    return dg.MetadataValue.md(f"![{title}](data:image/png;base64,{base64.b64encode(png).decode()})")
 
 
 def _key(figure: str) -> str:

@@ -11,14 +11,14 @@ import pandas as pd
 from c2tc_pipeline.evaluation.experiments.grid import Experiment, Scaling
 from c2tc_pipeline.evaluation.statistics.comparisons import TEST_TO_TRAIN
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.tables import TableSpec
+from c2tc_pipeline.tables import SplitSettings
 
 
 def protocol(
     experiment: Experiment,
     scores: pd.DataFrame,
     *,
-    specs: Mapping[str, TableSpec] | None = None,
+    splits: Mapping[str, SplitSettings] | None = None,
     jobs: int | None = None,
 ) -> str:
     """Return in one sentence how the scores came about, and on what.
@@ -29,8 +29,8 @@ def protocol(
         What was run.
     scores : DataFrame
         What came of it.
-    specs : mapping of str to TableSpec, optional
-        Its tables. Without them, or where they differ, nothing is said about the shares of the split.
+    splits : mapping of str to SplitSettings, optional
+        How its tables were split. Without them, or where they differ, nothing is said about the shares.
     jobs : int, optional
         Processes that ran side by side, 0 or 1 for one; None where it is not known.
 
@@ -48,7 +48,7 @@ def protocol(
     seeds = wording.counted(experiment.seeds, "seed", "seeds")
     if experiment.scaling is not None:
         return f"{seeds}{', each' if several else ':'} {_parts(experiment.scaling)}{spread}; {ending}"
-    shares = _shares(experiment, specs)
+    shares = _shares(experiment, splits or {})
     steps = [f"a split of its own{f' ({shares})' if shares else ''}", "a condensation"]
     steps += [] if not experiment.models else ["a start of the models"]
     each = ", ".join(steps[:-1]) + f" and {steps[-1]}"
@@ -56,18 +56,18 @@ def protocol(
     return f"{seeds}, each {each}{spread}{judged}; {_processes(experiment, jobs)}; {ending}"
 
 
-def most_test_to_train(specs: Mapping[str, TableSpec] | None) -> float:
+def most_test_to_train(splits: Mapping[str, SplitSettings] | None) -> float:
     """Return test rows divided by training rows, the most of all tables; without any, as tables are split by default.
 
     Examples
     --------
     >>> most_test_to_train(None)
     0.125
-    >>> most_test_to_train({"t": TableSpec(name="t", source="t", label="y", split={"test": 0.3})})
+    >>> most_test_to_train({"t": SplitSettings(test=0.3)})
     0.5
     """
-    splits = [spec.split for spec in (specs or {}).values()]
-    return max((round(s.test / (1 - s.validation - s.test), 9) for s in splits), default=TEST_TO_TRAIN)
+    shares = [round(split.test / (1 - split.validation - split.test), 9) for split in (splits or {}).values()]
+    return max(shares, default=TEST_TO_TRAIN)
 
 
 def _parts(scaling: Scaling) -> str:
@@ -78,8 +78,7 @@ def _parts(scaling: Scaling) -> str:
     )
 
 
-def _shares(experiment: Experiment, specs: Mapping[str, TableSpec] | None) -> str:
-    splits = {name: spec.split for name, spec in (specs or {}).items()}
+def _shares(experiment: Experiment, splits: Mapping[str, SplitSettings]) -> str:
     told = []
     shares = {(split.validation, split.test) for split in splits.values()}
     if len(shares) == 1:

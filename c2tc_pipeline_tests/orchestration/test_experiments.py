@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from c2tc_pipeline.evaluation.experiments import runner
 from c2tc_pipeline.evaluation.experiments.catalogue import PAPER_TABLES
 from c2tc_pipeline.evaluation.experiments.grid import experiment_names, load_experiment
 from c2tc_pipeline.orchestration.asset_options import GPU_POOL, RETRIES
-from c2tc_pipeline.orchestration.experiment_files import ExperimentResult
 from c2tc_pipeline.orchestration.experiment_metadata import of_experiment_scores, shortened
 from c2tc_pipeline.orchestration.experiments import (
     ExperimentConfig,
@@ -103,6 +103,7 @@ def test_metadata_tells_how_it_went(rig: Rig) -> None:
     assert Path(shown["page"]).read_bytes() == stored(rig, "experiment_report")["report.html"]
     assert load_experiment(NAME).title in shown["table"]
     assert "people" in shown["table"]
+    assert "80 % training, 10 % validation, 10 % test rows" in shown["table"]
     pictures = [value for name, value in shown.items() if name.startswith("figure_")]
     assert len(pictures) == shown["figures"] > 0
     assert all("](data:image/png;base64," in picture for picture in pictures)
@@ -136,9 +137,9 @@ def test_seconds_are_no_part_of_the_version_and_come_back(rig: Rig, tmp_path: Pa
     slower = found.scores.assign(condense_seconds=9.0, fit_seconds=float("nan"))
     other = found.scores.assign(accuracy=0.5)
     digest = FORMATS["experiment_scores"].digest_of
-    assert digest(ExperimentResult(found.experiment, slower)) == digest(found)
-    assert digest(ExperimentResult(found.experiment, other)) != digest(found)
-    FORMATS["experiment_scores"].write(ExperimentResult(found.experiment, slower), tmp_path)
+    assert digest(replace(found, scores=slower)) == digest(found)
+    assert digest(replace(found, scores=other)) != digest(found)
+    FORMATS["experiment_scores"].write(replace(found, scores=slower), tmp_path)
     loaded = FORMATS["experiment_scores"].read(tmp_path)
     pd.testing.assert_frame_equal(loaded.scores, slower)
     assert loaded.experiment == found.experiment
@@ -279,7 +280,7 @@ def test_a_long_table_is_cut_between_lines() -> None:
 def test_metadata_names_why_cells_have_no_scores(rig: Rig) -> None:
     found = stored(rig, "experiment_scores")
     late = found.scores.assign(status="OOT", reason="it took more than 1 seconds", accuracy=None, macro_f1=None)
-    told = of_experiment_scores(ExperimentResult(found.experiment, late))
+    told = of_experiment_scores(replace(found, scores=late))
     assert (told["results_ok"], told["results_OOT"]) == (0, 6)
     assert told["why_not_ok"].value == {"it took more than 1 seconds": 6}
     assert "ours_accuracy" not in told

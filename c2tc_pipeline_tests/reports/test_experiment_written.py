@@ -13,7 +13,7 @@ from c2tc_pipeline.evaluation.statistics import compare
 from c2tc_pipeline.experiment_job import layout_of, write_experiment
 from c2tc_pipeline.reports.experiment_protocol import most_test_to_train, protocol
 from c2tc_pipeline.reports.experiment_table import experiment_table_markdown
-from c2tc_pipeline.tables import TableSpec
+from c2tc_pipeline.tables import SplitSettings
 from c2tc_pipeline_tests.evaluation.statistics.made_scores import runs, together, unfinished
 
 
@@ -114,22 +114,20 @@ def test_architectures_judge_methods_and_are_averaged(tmp_path: Path) -> None:
     assert "mean of models" not in set(pd.read_parquet(tmp_path / "scores.parquet")["model"])
 
 
-def spec(**split: Any) -> TableSpec:
-    return TableSpec.model_validate({"name": "t", "source": "t", "label": "y", "split": split})
-
-
 def test_the_protocol_claims_no_more_than_it_is_told() -> None:
     frame = runs("ours", [0.8])
     plain = protocol(grid(), frame)
     assert plain.startswith("5 seeds, each a split of its own, a condensation and a start of the models; mean")
     assert "every trial on one thread;" in plain
-    told = protocol(grid(), frame, specs={"t": spec()}, jobs=2)
+    told = protocol(grid(), frame, splits={"t": SplitSettings()}, jobs=2)
     assert "a split of its own (80 % training, 10 % validation, 10 % test rows), a" in told
     assert "every trial on one thread, 2 processes side by side" in told
-    assert "(60 % training, 10 % validation, 30 % test rows)" in protocol(grid(), frame, specs={"t": spec(test=0.3)})
-    assert "test rows" not in protocol(grid(), frame, specs={"t": spec(), "u": spec(test=0.3)})
-    grouped = {"t": spec(group_duplicates=True), "u": spec()}
-    assert "rows of t with equal features on one side" in protocol(grid(), frame, specs=grouped)
+    assert "(60 % training, 10 % validation, 30 % test rows)" in protocol(
+        grid(), frame, splits={"t": SplitSettings(test=0.3)}
+    )
+    assert "test rows" not in protocol(grid(), frame, splits={"t": SplitSettings(), "u": SplitSettings(test=0.3)})
+    grouped = {"t": SplitSettings(group_duplicates=True), "u": SplitSettings()}
+    assert "rows of t with equal features on one side" in protocol(grid(), frame, splits=grouped)
     assert "rows with equal features on one side" in protocol(grid(group_duplicates=True), frame)
 
 
@@ -148,10 +146,10 @@ def test_the_protocol_of_runs_that_train_or_split_nothing() -> None:
 
 def test_tests_allow_for_the_split_of_the_tables(tmp_path: Path) -> None:
     scores = together(runs("ours", [0.8, 0.9, 0.85]), runs("random", [0.7, 0.6, 0.7]))
-    specs = {"t": spec(test=0.3), "u": spec()}
-    text, _ = written(grid(), scores, tmp_path, specs=specs)
+    splits = {"t": SplitSettings(test=0.3), "u": SplitSettings()}
+    text, _ = written(grid(), scores, tmp_path, splits=splits)
     assert "1/n + test/train with 0.5 for test/train" in text
     found = pd.read_parquet(tmp_path / "statistics.parquet")
     assert found["t_p"].tolist() == compare(scores, test_to_train=0.5)["t_p"].tolist()
-    assert most_test_to_train(specs) == 0.5
-    assert most_test_to_train(None) == most_test_to_train({"u": spec()}) == 0.125
+    assert most_test_to_train(splits) == 0.5
+    assert most_test_to_train(None) == most_test_to_train({"u": SplitSettings()}) == 0.125

@@ -48,7 +48,7 @@ def experiment_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
             scores = run_experiment(
                 experiment, specs, cache_dir=step.cache.path, jobs=config.jobs, progress=ProgressLog(context.log.info)
             )
-            result = ExperimentResult(experiment, scores)
+            result = ExperimentResult(experiment, scores, {name: spec.split for name, spec in specs.items()})
             # A made table has no source.
             source = {"source": str(data or options.catalogue.path)} if specs else {}
             return step.result(result, recipe=made_by, metadata={**of_experiment_scores(result), **source})
@@ -64,7 +64,7 @@ def experiment_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         with framing(context) as step, tempfile.TemporaryDirectory(prefix="c2tc-") as folder:
             found = experiment_scores
             command = f"experiments_job for {found.experiment.name}"
-            write_experiment(found.experiment, found.scores, Path(folder), command=command)
+            write_experiment(found.experiment, found.scores, Path(folder), command=command, splits=found.splits)
             files = read_files(Path(folder))
             version = step.io_manager.version_read("experiment_scores", step.partition) or ""
             made_by = recipe("experiment_report", {}, {f"experiment_scores/{step.partition}": version})

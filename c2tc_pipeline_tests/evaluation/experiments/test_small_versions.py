@@ -68,7 +68,7 @@ def test_a_small_version_of_every_experiment(
     out = tmp_path / "out"
     out.mkdir()
     experiment_job.write_experiment(
-        experiment, scores, out, command=f"c2tc bench {name}", specs={"people": spec}, jobs=0
+        experiment, scores, out, command=f"c2tc bench {name}", splits={"people": spec.split}, jobs=0
     )
     pd.testing.assert_frame_equal(pd.read_parquet(out / "scores.parquet"), scores, check_dtype=False)
     text = (out / "table.md").read_text(encoding="utf-8")
