@@ -9,51 +9,14 @@ network. How it is trained is in :mod:`c2tc_pipeline.encoding.autoencoder_traini
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch.nn import functional as F
+
+from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch
 
 # Small tables are packed into one block-diagonal matrix up to this size: one product instead of dozens of tiny ones.
 _BLOCK_SIZE = 256
-
-
-@dataclass(frozen=True)
-class RowBatch:
-    """Rows as places in the concatenated tables, ready to be looked up and to send gradients back.
-
-    Parameters
-    ----------
-    places : tensor of int of shape (rows, columns)
-        Which table row each cell stands for.
-    rows_by_place : tensor of int
-        The rows of the batch, ordered by the places they have; a row comes once for each of its columns.
-    edges : tensor of int
-        Where the rows of each place begin in ``rows_by_place``.
-    """
-
-    places: torch.Tensor
-    rows_by_place: torch.Tensor
-    edges: torch.Tensor
-
-    @classmethod
-    def of(cls, places: torch.Tensor, width: int) -> RowBatch:
-        """Prepare a batch of rows for tables of ``width`` rows in all."""
-        flat = places.reshape(-1)
-        rows_by_place = torch.argsort(flat, stable=True) // places.shape[1]
-        counts = torch.bincount(flat, minlength=width)
-        edges = torch.cat([counts.new_zeros(1), counts.cumsum(0)[:-1]])
-        return cls(places, rows_by_place, edges)
-
-    def sums(self, table: torch.Tensor) -> torch.Tensor:
-        """Return, for each row, the sum of its table rows."""
-        return F.embedding_bag(self.places, table, mode="sum")
-
-    def sums_back(self, values: torch.Tensor) -> torch.Tensor:
-        """Return, for each table row, the sum of ``values`` over the batch rows that look it up."""
-        return F.embedding_bag(self.rows_by_place, values, self.edges, mode="sum")
 
 
 class _LookUp(torch.autograd.Function):
@@ -88,18 +51,17 @@ class FactorisedAutoencoder(torch.nn.Module):
     torch.Size([2])
     """
 
-    offsets: torch.Tensor
     n_blocks: int
 
     def __init__(self, tables: Sequence[torch.Tensor], *, latent: int, hidden: int, generator: torch.Generator) -> None:
         super().__init__()
         sizes = [len(table) for table in tables]
+        self.sizes = sizes
         self.width = sum(sizes)
         packing = _packing(sizes)
         self.n_blocks = len(packing)
         for index, (a, b) in enumerate(packing):
             self.register_buffer(f"block_{index}", torch.block_diag(*tables[a:b]).contiguous())
-        self.register_buffer("offsets", torch.tensor([0, *np.cumsum(sizes)[:-1]]))
 
         def layer(rows: int, columns: int, fan_in: int) -> torch.nn.Parameter:
             bound = fan_in**-0.5
@@ -133,12 +95,13 @@ class FactorisedAutoencoder(torch.nn.Module):
 
     def batch(self, places: torch.Tensor) -> RowBatch:
         """Prepare rows, given by the category in each column."""
-        return RowBatch.of(places + self.offsets, self.width)
+        joined = JoinedColumns.of(places.cpu().numpy(), self.sizes, most=0, device=str(places.device))
+        return joined.batch(torch.arange(len(places), device=places.device))
 
     def powers(self, batch: RowBatch) -> torch.Tensor:
         """Return the squared norm of each row's input."""
         norms = torch.cat([(block**2).sum(dim=1) for block in self.blocks])
-        return norms[batch.places].sum(dim=1)
+        return batch.sums(norms[:, None])[:, 0]
 
     def loss(self, places: torch.Tensor) -> torch.Tensor:
         """Return the squared reconstruction error of each row, given by the category in each column."""

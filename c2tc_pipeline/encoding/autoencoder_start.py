@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, RowBatch
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.encoding.look_ups import RowBatch
 
 # Directions tried beyond those wanted, and rounds of refining them: enough for the leading ones to settle.
 _SPARE_DIRECTIONS = 8

@@ -10,13 +10,18 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.devices import Place, on_device
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, RowBatch
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
+from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch, distinct_rows
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 # Steps an epoch takes at least, and the largest batch it takes them with.
 _LEAST_STEPS = 16
 _LARGEST_BATCH = 8_192
+# Columns are joined as long as a step has this many rows for each combination: making the sums of combinations then
+# costs little against looking them up.
+_ROWS_PER_COMBINATION = 16
+_LEAST_COMBINATIONS = 32
 # Bound on the gradient's norm: the first steps of a wide table are large.
 _CLIP_NORM = 5.0
 
@@ -125,11 +130,11 @@ def train_autoencoder(
     >>> trained.w_in.shape, len(trained.losses)
     ((3, 64), 10)
     """
-    distinct, counts = np.unique(places, axis=0, return_counts=True)
-    weight = (counts / counts.mean()).astype(np.float32)
+    first, counts = distinct_rows(places)
+    rows, weight = places[first], torch.from_numpy((counts / counts.mean()).astype(np.float32))
 
     def attempt(place: Place) -> TrainedAutoencoder:
-        return _train_at(place, tables, torch.from_numpy(distinct), torch.from_numpy(weight), settings, progress)
+        return _train_at(place, tables, rows, weight, settings, progress)
 
     return on_device("autoencoder training", device, attempt)
 
@@ -137,7 +142,7 @@ def train_autoencoder(
 def _train_at(
     place: Place,
     tables: Sequence[np.ndarray],
-    rows: torch.Tensor,
+    rows: np.ndarray,
     weight: torch.Tensor,
     settings: AutoencoderSettings,
     progress: Callable[[int, int], None] | None,
@@ -150,12 +155,15 @@ def _train_at(
         hidden=settings.hidden,
         generator=generator,
     ).to(place.device)
-    rows, weight = rows.to(place.device), weight.to(place.device)
-    start_at_components(model, model.batch(rows), weight, generator)
+    weight = weight.to(place.device)
     size = settings.batch_size or default_batch_size(len(rows))
+    joined = JoinedColumns.of(
+        rows, model.sizes, most=max(size // _ROWS_PER_COMBINATION, _LEAST_COMBINATIONS), device=place.device
+    )
+    start_at_components(model, joined.batch(torch.arange(len(rows), device=place.device)), weight, generator)
     shuffled = torch.randperm(len(rows), generator=generator).to(place.device)
     batches = [
-        [_Part.of(model, rows[part], weight[part], len(picked)) for part in picked.split(place.part_of(len(picked)))]
+        [_Part.of(model, joined, part, weight, len(picked)) for part in picked.split(place.part_of(len(picked)))]
         for picked in shuffled.split(size)
     ]
     # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
@@ -192,9 +200,16 @@ class _Part:
     batch_size: int
 
     @classmethod
-    def of(cls, model: FactorisedAutoencoder, rows: torch.Tensor, weight: torch.Tensor, batch_size: int) -> _Part:
-        prepared = model.batch(rows)
-        return cls(prepared, model.powers(prepared), weight, batch_size)
+    def of(
+        cls,
+        model: FactorisedAutoencoder,
+        joined: JoinedColumns,
+        picked: torch.Tensor,
+        weight: torch.Tensor,
+        batch_size: int,
+    ) -> _Part:
+        prepared = joined.batch(picked)
+        return cls(prepared, model.powers(prepared), weight[picked], batch_size)
 
 
 def _loss_and_gradients(

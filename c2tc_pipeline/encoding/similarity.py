@@ -12,12 +12,13 @@ import pandas as pd
 
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
 from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
 
 # Part of every cache key: raise it when the trained weights change for the same input.
-AUTOENCODER_VERSION = 2
+AUTOENCODER_VERSION = 3
 
 
 class SimilarityPart(Part):
@@ -89,7 +90,7 @@ class SimilarityPart(Part):
             found = cache.fetch("autoencoder", key, compute=compute, write=_write_weights, read=_read_weights)
         width = settings.latent
         part = cls(list(columns), vocabularies, found.value, np.zeros(width), np.ones(width))
-        part._learn_limits(np.unique(rows, axis=0))
+        part._learn_limits(rows[distinct_rows(rows)[0]])
         return part, found
 
     def _learn_limits(self, rows: np.ndarray) -> None:

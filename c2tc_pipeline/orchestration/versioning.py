@@ -28,7 +28,7 @@ _RECIPE_LENGTH = 40
 ALGORITHM_VERSIONS = {
     "raw_table": "1",
     "validated_table": "1",
-    "encoder": "1",
+    "encoder": "2",
     "encoded_table": "1",
     "cluster_allocation": "2",
     "condensed_table": "2",

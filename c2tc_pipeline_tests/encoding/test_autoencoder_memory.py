@@ -12,7 +12,7 @@ import torch
 
 from c2tc_pipeline.devices import watch_fallbacks
 from c2tc_pipeline.encoding import autoencoder_training
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, RowBatch
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_training import (
     AutoencoderSettings,
     TrainedAutoencoder,
@@ -20,6 +20,7 @@ from c2tc_pipeline.encoding.autoencoder_training import (
     _Part,
     train_autoencoder,
 )
+from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch
 from c2tc_pipeline_tests.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 
 STEP = "autoencoder training"
@@ -66,10 +67,11 @@ def test_parts_pull_as_the_whole_batch_does(size: int) -> None:
     generator = torch.Generator().manual_seed(0)
     model = FactorisedAutoencoder(list(map(torch.from_numpy, TABLES)), latent=2, hidden=6, generator=generator)
     rows, weight = torch.from_numpy(PLACES[:50]), torch.rand(50, generator=generator)
+    joined = JoinedColumns.of(PLACES[:50], model.sizes, most=40)
 
     def pull(size: int) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
-        parts = zip(rows.split(size), weight.split(size), strict=True)
-        return _loss_and_gradients(model, [_Part.of(model, *part, batch_size=50) for part in parts])
+        parts = torch.arange(50).split(size)
+        return _loss_and_gradients(model, [_Part.of(model, joined, part, weight, batch_size=50) for part in parts])
 
     (loss, gradients), (whole_loss, whole_gradients) = pull(size), pull(50)
     torch.testing.assert_close(loss, whole_loss)
