@@ -15,7 +15,8 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from threadpoolctl import ThreadpoolController
 
 from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.clustering.partition import own_gaps, partition_sums
+from c2tc_pipeline.clustering.near_steps import NEIGHBOURS, NearSteps
+from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
 
 # The kernel adds the sums of its threads in the order in which they finish. Two summands commute to the bit, three do
 # not; beyond two threads the sums are made outside the kernel, so that a seed gives the same bytes every time.
@@ -24,11 +25,17 @@ _MOST_REPEATABLE_THREADS = 2
 _SMALL_STEP = 20_000_000
 
 
-@dataclass(frozen=True)
+# From so many rows and centres on, looking at the centres around one's own saves more than it costs to sort rows by it.
+_MANY_ROWS = 40_000
+_MANY_CENTERS = 4 * NEIGHBOURS
+
+
+@dataclass
 class _Rows:
     X: np.ndarray
     weight: np.ndarray
     labels: np.ndarray
+    near: NearSteps | None = None
 
 
 @cache
@@ -40,6 +47,16 @@ def _thread_pools() -> ThreadpoolController:
 def _threads(rows: _Rows, centers: np.ndarray) -> int:
     """Return how many threads a step is worth."""
     return 1 if rows.X.size * len(centers) < _SMALL_STEP else int(_openmp_effective_n_threads())
+
+
+def _moved(rows: _Rows, centers: np.ndarray, labels: np.ndarray, sums: PartitionSums) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of the clusters, and their weights; an empty cluster moves to a row that is served worst."""
+    updated = sums.means().astype(rows.X.dtype)
+    empty = np.flatnonzero(sums.counts <= 0)
+    if len(empty):
+        worst_served = np.argsort(-own_gaps(rows.X, labels, centers), kind="stable")
+        updated[empty] = rows.X[worst_served[: len(empty)]]
+    return updated, sums.counts
 
 
 class CpuEngine(Engine):
@@ -57,23 +74,25 @@ class CpuEngine(Engine):
         return _Rows(np.ascontiguousarray(X), weight, np.empty(len(X), dtype=np.int32))
 
     def update(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if len(rows.X) >= _MANY_ROWS and len(centers) >= _MANY_CENTERS:
+            return self._update_near(rows, centers)
         if _threads(rows, centers) > _MOST_REPEATABLE_THREADS:
-            return self._update_in_order(rows, centers)
+            # Sums that are added in a fixed order, on any number of threads.
+            labels = self.assign(rows, centers)
+            return _moved(rows, centers, labels, partition_sums(rows.X, labels, len(centers), rows.weight))
         updated = np.zeros_like(centers)
         counts = np.zeros(len(centers), dtype=rows.X.dtype)
         self._run(rows, centers, updated, counts, update_centers=True)
         return updated, counts.astype(np.float64)
 
-    def _update_in_order(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Do a step whose sums are added in a fixed order, on any number of threads."""
-        labels = self.assign(rows, centers)
-        sums = partition_sums(rows.X, labels, len(centers), rows.weight)
-        updated = sums.means().astype(rows.X.dtype)
-        empty = np.flatnonzero(sums.counts == 0)
-        if len(empty):
-            worst_served = np.argsort(-own_gaps(rows.X, labels, centers), kind="stable")
-            updated[empty] = rows.X[worst_served[: len(empty)]]
-        return updated, sums.counts
+    def _update_near(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Do a step in full, as the first, or among the centres around those that the rows have from the last one."""
+        if rows.near is None:
+            labels = self.assign(rows, centers)
+            rows.near = NearSteps(rows.X, rows.weight, labels, len(centers))
+            return _moved(rows, centers, labels, rows.near.sums)
+        sums = rows.near.step(centers)
+        return _moved(rows, centers, rows.near.labels, sums)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
         # Means of blocks come in float64 and slices of rows with gaps; the kernel takes neither.

@@ -24,7 +24,7 @@ from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 
 # Part of every key: raised by any change of a method that changes what it makes.
-CONTEST_VERSION = 2
+CONTEST_VERSION = 3
 
 _HFILS_SETTINGS = tuple(inspect.signature(HfilsAllocator).parameters)
 
