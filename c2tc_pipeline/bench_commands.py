@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -33,6 +32,12 @@ SPEED = "speed"
     "--jobs", type=click.IntRange(0, 1024), help="Processes side by side; 0: none but this one.  [default: one a core]"
 )
 @click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where what is done is kept.")
+@click.option("--parts", help="Only these parts of the speed, separated by commas; see below.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds that each reference of the speed may take.  [default: 300]",
+)
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def bench(
     name: str | None,
@@ -49,6 +54,8 @@ def bench(
     out: Path | None,
     jobs: int | None,
     cache_dir: Path | None,
+    parts: str | None,
+    time_limit: float | None,
     quiet: bool,
 ) -> None:
     """Run the experiment NAME, or list them all.
@@ -59,16 +66,42 @@ def bench(
       c2tc bench overall --data tables --without dm,gm,mtt
       c2tc bench overall --catalogue data/catalog.yaml --tables flights --seeds 2
       c2tc bench my_grid.yaml --data tables
+      c2tc bench speed --data tables --parts stages,search
 
     What is done is kept in the cache cell by cell: an experiment that was stopped goes on where it was. It writes
-    scores.parquet, statistics.parquet, table.md, report.html and figures. NAME may be a YAML file of your own; "speed"
-    measures the core against its references.
+    scores.parquet, statistics.parquet, table.md, report.html and figures. NAME may be a YAML file of your own.
+
+    "speed" measures everything beside its references, on this machine: stages, search, autoencoder, throughput, whole
+    and rivals, which are its --parts. --seeds is how often each is repeated, --tables restricts it to some of adult,
+    diabetes130us, airlines, covertype and jannis. It writes speed.parquet, speed.md, speed.json and figures; nothing
+    else should run meanwhile.
     """
     if name is None:
         _list()
     elif name == SPEED:
-        _speed(data, out)
+        unused = {
+            "--catalogue": catalogue,
+            "--ratios": ratios,
+            "--methods": methods,
+            "--without": without,
+            "--models": models,
+            "--recipe": recipe,
+            "--group-duplicates": group_duplicates,
+            "--jobs": jobs,
+            "--cache": cache_dir,
+        }
+        _refuse(unused, "plays no part in the benchmark of speed; leave it out")
+        _speed(
+            data,
+            parts=_parts(parts),
+            tables=_parts(tables),
+            repeats=seeds,
+            time_limit=time_limit or 300.0,
+            out=out or Path("runs/bench") / SPEED,
+            quiet=quiet,
+        )
     else:
+        _refuse({"--parts": parts, "--time-limit": time_limit}, "is for the benchmark of speed alone; leave it out")
         _experiment(
             name,
             data,
@@ -96,22 +129,46 @@ def _list() -> None:
     for name in experiment_names():
         experiment = load_experiment(name)
         click.echo(f"{name}: {experiment.title}. {experiment.question}")
-    click.echo(f"{SPEED}: The core beside its references, as ratios within one run.")
+    click.echo(f"{SPEED}: Everything beside its references, as ratios within one run.")
 
 
-def _speed(data: Path | None, out: Path | None) -> None:
-    from c2tc_pipeline.evaluation.speed import measure_speed
+def _speed(
+    data: Path | None,
+    *,
+    parts: tuple[str, ...],
+    tables: tuple[str, ...],
+    repeats: int | None,
+    time_limit: float,
+    out: Path,
+    quiet: bool,
+) -> None:
+    from c2tc_pipeline.evaluation.speed import Bench, measure_speed
+    from c2tc_pipeline.job import condense_to_directory
+    from c2tc_pipeline.reports.speed_files import ARTEFACT_KIND, write_speed
+    from c2tc_pipeline.reports.wording import counted
     from c2tc_pipeline.storage import publish_directory
+    from c2tc_pipeline.storage.artefact import check_target
 
-    if data is None:
-        raise InputError("The speed is measured on the paper's tables; name their folder with --data.")
-    results = measure_speed(data, report=click.echo)
-    if out is not None:
-
-        def write(directory: Path) -> None:
-            (directory / "speed.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-
-        publish_directory(out, write, kind=SPEED, replace=True)
+    check_target(out, kind=ARTEFACT_KIND, replace=True)
+    bench = Bench(
+        repeats=repeats or 3,
+        time_limit=time_limit,
+        report=(lambda line: None) if quiet else (lambda line: click.echo(line, err=True)),
+    )
+    done = measure_speed(
+        data,
+        condense_file=lambda spec, folder, ratio: condense_to_directory(spec, folder, name=spec.name, ratio=ratio),
+        bench=bench,
+        parts=parts,
+        tables=tables,
+    )
+    command = shlex.join(["c2tc", *sys.argv[1:]])
+    publish_directory(out, lambda folder: write_speed(done, folder, command=command), kind=ARTEFACT_KIND, replace=True)
+    if not quiet:
+        if done.noise.too_much:
+            click.echo("The machine was too noisy to tell; measure again when nothing else runs.", err=True)
+        click.echo(counted(len(done.rows), "comparison", "comparisons"))
+        click.echo(f"Written: {out}/speed.md, speed.parquet and more")
 
 
 def _experiment(
@@ -162,6 +219,12 @@ def _experiment(
         lost = ", ".join(f"{count} {status}" for status, count in ended.items())
         click.echo(f"{len(scores):,} results{f' ({lost})' if lost else ''}")
         click.echo(f"Written: {out}/report.html, table.md, scores.parquet and more")
+
+
+def _refuse(options: dict[str, Any], why: str) -> None:
+    for option, value in options.items():
+        if value not in (None, False):
+            raise InputError(f"{option} {why}.")
 
 
 def _parts(text: str | None) -> tuple[str, ...]:

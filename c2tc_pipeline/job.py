@@ -189,7 +189,7 @@ def make_condenser(
     Examples
     --------
     >>> make_condenser(TableSpec(name="t", source="t.csv", label="y"), 0.01).gamma
-    0.5
+    0.25
     """
     chosen = spec.settings
     return Condenser(

@@ -56,7 +56,12 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
         (["overall", "--data", ".", "--models", "mpl"], "there is no model 'mpl'"),
         (["overall", "--data", ".", "--without", "hurding"], "no method 'hurding'"),
         (["overall", "--data", ".", "--recipe", "papper"], "there is no recipe 'papper'"),
+        (["overall", "--data", ".", "--parts", "search"], "--parts is for the benchmark of speed alone"),
         (["speed"], "--data"),
+        (["speed", "--data", "."], "has none of covertype.parquet, jannis.parquet"),
+        (["speed", "--data", ".", "--parts", "sorting"], "no part 'sorting'"),
+        (["speed", "--data", ".", "--tables", "people"], "no table 'people'"),
+        (["speed", "--data", ".", "--models", "mlp"], "--models plays no part"),
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> None:
@@ -65,6 +70,23 @@ def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> No
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def test_speed_is_measured_and_written(run: Run) -> None:
+    mixed_table(200, words=True).rename(columns={"outcome": "class"}).to_parquet("adult.parquet")
+    asked = ["speed", "--data", ".", "--parts", "autoencoder", "--tables", "adult", "--seeds", 2]
+    result = run("bench", *asked)
+    assert result.exit_code == 0, result.output
+    out = Path("runs/bench/speed")
+    assert "1 comparison\n" in result.stdout
+    assert "autoencoder, adult: 10 epochs, factorised" in result.stderr
+    rows = pd.read_parquet(out / "speed.parquet")
+    assert rows[["part", "table", "repeats"]].to_numpy().tolist() == [["autoencoder", "adult", 2]]
+    assert {"speed.md", "speed.json", "figures", "manifest.json"} <= {path.name for path in out.iterdir()}
+    # A second run replaces its own directory, without a word if so asked.
+    again = run("bench", *asked, "--quiet")
+    assert again.exit_code == 0
+    assert again.output == ""
 
 
 def test_a_directory_of_somebody_else_is_not_touched(run: Run, mine: list[str]) -> None:

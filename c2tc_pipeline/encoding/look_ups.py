@@ -135,14 +135,15 @@ class JoinedColumns:
         """
         offsets = np.cumsum([0, *sizes[:-1]])
         groups, found = _group(places, sizes, most)
-        members, lengths, codes, count = [], [], [], 0
-        for columns, (numbers, first) in zip(groups, found, strict=True):
-            members.append((places[np.ix_(first, columns)] + offsets[columns]).reshape(-1))
-            lengths += [len(columns)] * len(first)
-            codes.append(numbers + count)
-            count += len(first)
+        members = [
+            (places[np.ix_(first, columns)] + offsets[columns]).reshape(-1)
+            for columns, (_, first) in zip(groups, found, strict=True)
+        ]
+        counts = [len(first) for _, first in found]
+        codes = [numbers + start for (numbers, _), start in zip(found, np.cumsum([0, *counts]), strict=False)]
+        lengths = np.repeat([len(columns) for columns in groups], counts)
         flat = torch.from_numpy(np.concatenate(members)).to(device)
-        combinations = Bags.of(flat, torch.tensor(lengths, device=device), sum(sizes))
+        combinations = Bags.of(flat, torch.from_numpy(lengths).to(device), sum(sizes))
         return cls(groups, combinations, torch.from_numpy(np.stack(codes, axis=1)).to(device))
 
     def batch(self, picked: torch.Tensor) -> RowBatch:

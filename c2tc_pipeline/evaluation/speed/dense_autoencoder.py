@@ -1,0 +1,157 @@
+"""The autoencoder as an ordinary network on the dense N x D matrix of similarities.
+
+The reference of the factorised one: it begins at the same weights and takes as many steps; only the cost of a step
+differs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.encoding.autoencoder_start import start_at_components
+from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
+from c2tc_pipeline.optimisers import AdamW, FlatWeights
+
+_CLIP_NORM = 5.0
+
+
+class DenseAutoencoder(torch.nn.Module):
+    """The layers of the factorised autoencoder over the whole width of the matrix.
+
+    Parameters
+    ----------
+    width, latent, hidden : int
+        Columns of the matrix, width of the code, width of the hidden layers.
+
+    Examples
+    --------
+    >>> DenseAutoencoder(5, latent=1, hidden=3).loss(torch.ones(2, 5)).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, width: int, *, latent: int, hidden: int) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(width, hidden),
+            torch.nn.ReLU(),
+            torch.nn.Linear(hidden, latent),
+            torch.nn.Linear(latent, hidden),
+            torch.nn.ReLU(),
+            torch.nn.Linear(hidden, width),
+        )
+
+    @classmethod
+    @torch.no_grad()
+    def like(cls, model: FactorisedAutoencoder) -> DenseAutoencoder:
+        """Return a dense network with the weights of a factorised one."""
+        made = cls(model.width, latent=model.w_code.shape[1], hidden=model.w_in.shape[1])
+        encoding = [model.w_in.T, model.b_in, model.w_code.T, model.b_code]
+        decoding = [model.w_back.T, model.b_back, model.w_out, model.b_out]
+        for own, given in zip(made.parameters(), encoding + decoding, strict=True):
+            own.copy_(given)
+        return made
+
+    def loss(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the squared reconstruction error of each row."""
+        return ((self.layers(x) - x) ** 2).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class DenseTraining:
+    """How the dense training went.
+
+    Parameters
+    ----------
+    losses : tuple of float
+        Mean reconstruction error of each epoch that was done.
+    finished : bool
+        Whether all of them were.
+    """
+
+    losses: tuple[float, ...]
+    finished: bool
+
+
+def dense_matrix(tables: Sequence[np.ndarray], places: np.ndarray) -> torch.Tensor:
+    """Return the similarities of all rows side by side.
+
+    Examples
+    --------
+    >>> dense_matrix([np.eye(2, dtype=np.float32)], np.array([[1], [0]])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    return torch.from_numpy(np.hstack([table[column] for table, column in zip(tables, places.T, strict=True)]))
+
+
+def same_start(tables: Sequence[np.ndarray], places: np.ndarray, settings: AutoencoderSettings) -> DenseAutoencoder:
+    """Return a dense network at the weights from which the factorised one is trained."""
+    distinct, counts = np.unique(places, axis=0, return_counts=True)
+    generator = torch.Generator().manual_seed(settings.seed)
+    model = FactorisedAutoencoder(
+        [torch.from_numpy(table) for table in tables],
+        latent=settings.latent,
+        hidden=settings.hidden,
+        generator=generator,
+    )
+    weight = torch.from_numpy((counts / counts.mean()).astype(np.float32))
+    start_at_components(model, model.batch(torch.from_numpy(distinct)), weight, generator)
+    return DenseAutoencoder.like(model)
+
+
+def train_dense(
+    model: DenseAutoencoder,
+    dense: torch.Tensor,
+    settings: AutoencoderSettings,
+    *,
+    batch_size: int,
+    time_limit: float = float("inf"),
+    clock: Callable[[], float] = time.perf_counter,
+) -> DenseTraining:
+    """Train with Adam, steps that warm up and fall along a cosine, and bounded gradients, as the factorised one is.
+
+    Parameters
+    ----------
+    model : DenseAutoencoder
+        Where to begin; changed in place.
+    dense : tensor of shape (n, width)
+        The rows.
+    settings : AutoencoderSettings
+        Epochs, learning rate, seed.
+    batch_size : int
+        Rows a step.
+    time_limit : float
+        Seconds after which no other epoch begins.
+    clock : callable
+        Returns seconds.
+    """
+    end = clock() + time_limit
+    generator = torch.Generator().manual_seed(settings.seed)
+    flat = FlatWeights(model)
+    optimiser = AdamW(flat)
+    steps = settings.epochs * math.ceil(len(dense) / batch_size)
+    losses: list[float] = []
+    for _ in range(settings.epochs):
+        if clock() > end:
+            return DenseTraining(tuple(losses), finished=False)
+        total = 0.0
+        for batch in torch.randperm(len(dense), generator=generator).split(batch_size):
+            flat.gradients.zero_()
+            loss = model.loss(dense[batch]).mean()
+            loss.backward()
+            norm = torch.linalg.vector_norm(flat.gradients)
+            flat.gradients.mul_((_CLIP_NORM / (norm + 1e-6)).clamp(max=1.0))
+            optimiser.step(_rate(settings.learning_rate, optimiser.taken / steps, steps))
+            total += float(loss.detach()) * len(batch)
+        losses.append(total / len(dense))
+    return DenseTraining(tuple(losses), finished=True)
+
+
+def _rate(longest: float, share: float, steps: int) -> float:
+    return longest * min(1.0, 10 * (share + 1 / steps)) * 0.5 * (1 + math.cos(math.pi * share))

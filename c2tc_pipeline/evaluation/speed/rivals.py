@@ -1,0 +1,75 @@
+"""Part ``rivals``: methods that train networks to make rows, against ours, on the same encoded rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from c2tc_pipeline.condensation import Condenser
+from c2tc_pipeline.condensation.rivals import COSTLY, make_rival
+from c2tc_pipeline.condensation.rivals.limits import OutOfMemory, OutOfTime
+from c2tc_pipeline.evaluation.speed.bench import Bench, beside
+from c2tc_pipeline.evaluation.speed.row import SpeedRow, reaches
+from c2tc_pipeline.evaluation.speed.tables import SpeedTable
+
+_LEAST_RATIO = 100
+_PART = "rivals"
+
+
+def measure_rivals(
+    table: SpeedTable, bench: Bench, *, ratio: float = 0.001, names: Sequence[str] = COSTLY, **settings: Any
+) -> Iterator[SpeedRow]:
+    """Condense with ours and with each rival; a rival that takes longer than the limit is stopped.
+
+    Parameters
+    ----------
+    table : SpeedTable
+        The table.
+    bench : Bench
+        Measures.
+    ratio : float
+        Condensed rows as a share of the rows.
+    names : sequence of str
+        The rivals.
+    **settings
+        Other parameters of every rival.
+    """
+    X, codes = table.encoded.X, table.encoded.codes
+    ours = bench.time(partial(_condense, Condenser(ratio, device="cpu"), X, codes))
+    for name in names:
+        bench.report(f"{_PART}, {table.spec.name}: {name}, for {bench.time_limit:g} s or so at most")
+        rival = make_rival(name, ratio=ratio, device="cpu", time_limit=bench.time_limit, **settings)
+        timed = bench.once(partial(_condense, rival, X, codes))
+        stopped = timed.value
+        measured = beside(name.upper(), timed, ours.columns())
+        if isinstance(stopped, OutOfMemory):
+            # How soon it knew that it would not do tells nothing.
+            measured["reference_seconds"] = None
+        at_least = isinstance(stopped, OutOfTime)
+        took = measured["reference_seconds"]
+        yield SpeedRow(
+            part=_PART,
+            table=table.spec.name,
+            ratio=ratio,
+            what="ours, encoded rows to condensed rows",
+            **measured,
+            at_least=at_least,
+            aim=f"{_LEAST_RATIO} x",
+            holds=reaches(None if took is None else took / ours.seconds, _LEAST_RATIO, at_least),
+            note="" if stopped is None else str(stopped),
+        )
+
+
+def _condense(sampler: Any, X: np.ndarray, codes: np.ndarray) -> OutOfTime | OutOfMemory | None:
+    """Condense, and return why it was not brought to an end, if so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            sampler.fit_resample(X, codes)
+        except (OutOfTime, OutOfMemory) as error:
+            return error
+    return None
