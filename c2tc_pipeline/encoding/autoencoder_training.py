@@ -16,14 +16,14 @@ from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch, distinct_ro
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 # Steps an epoch takes at least, and the largest batch it takes them with.
-_LEAST_STEPS = 16
+LEAST_STEPS = 16
 _LARGEST_BATCH = 8_192
 # Columns are joined as long as a step has this many rows for each combination: making the sums of combinations then
 # costs little against looking them up.
 _ROWS_PER_COMBINATION = 16
 _LEAST_COMBINATIONS = 32
 # Bound on the gradient's norm: the first steps of a wide table are large.
-_CLIP_NORM = 5.0
+CLIP_NORM = 5.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def default_batch_size(rows: int) -> int:
     >>> default_batch_size(100), default_batch_size(80_000), default_batch_size(10**6)
     (64, 5000, 8192)
     """
-    return min(max(rows // _LEAST_STEPS, 64), _LARGEST_BATCH)
+    return min(max(rows // LEAST_STEPS, 64), _LARGEST_BATCH)
 
 
 def train_autoencoder(
@@ -167,7 +167,7 @@ def _train_at(
         for picked in shuffled.split(size)
     ]
     # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
-    passes = max(1, _LEAST_STEPS // len(batches))
+    passes = max(1, LEAST_STEPS // len(batches))
     steps = settings.epochs * passes * len(batches)
     flat = FlatWeights(model)
     optimiser = AdamW(flat)
@@ -179,7 +179,7 @@ def _train_at(
             loss, gradients = _loss_and_gradients(model, parts)
             total += loss
             flat.gradients.copy_(torch.cat([gradient.reshape(-1) for gradient in gradients]) * _clip(gradients))
-            optimiser.step(_rate(settings.learning_rate, optimiser.taken, steps))
+            optimiser.step(step_length(settings.learning_rate, optimiser.taken, steps))
         losses.append(float(total) / (passes * len(rows)))
         if progress is not None:
             progress(epoch + 1, settings.epochs)
@@ -230,10 +230,16 @@ def _loss_and_gradients(
 def _clip(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return the share of the gradients that keeps their norm in bounds."""
     norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
-    return (_CLIP_NORM / (norm + 1e-6)).clamp(max=1.0)
+    return (CLIP_NORM / (norm + 1e-6)).clamp(max=1.0)
 
 
-def _rate(longest: float, taken: int, steps: int) -> float:
-    """Return the length of the next step: it warms up over the first tenth and falls along a cosine."""
+def step_length(longest: float, taken: int, steps: int) -> float:
+    """Return the length of the next step: it warms up over the first tenth and falls along a cosine.
+
+    Examples
+    --------
+    >>> [round(step_length(1.0, taken, 20), 2) for taken in (0, 2, 10, 19)]
+    [0.5, 0.98, 0.5, 0.01]
+    """
     share = taken / steps
     return longest * min(1.0, 10 * (share + 1 / steps)) * 0.5 * (1 + math.cos(math.pi * share))

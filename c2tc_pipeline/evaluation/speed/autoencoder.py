@@ -9,12 +9,14 @@ from functools import partial
 import numpy as np
 
 from c2tc_pipeline.encoding.autoencoder_training import (
+    LEAST_STEPS,
     AutoencoderSettings,
     TrainedAutoencoder,
     default_batch_size,
     train_autoencoder,
 )
 from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
 from c2tc_pipeline.evaluation.speed.bench import Bench, Timed
 from c2tc_pipeline.evaluation.speed.dense_autoencoder import dense_matrix, same_start, train_dense
@@ -29,8 +31,6 @@ DENSE_TABLE = "diabetes130us"
 _PAPER_GPU = "the paper's, on its GPU (A800)"
 _MOST_SECONDS = {"adult": 2.0, "diabetes130us": 8.0, "airlines": 8.0}
 _LEAST_RATIO = 15
-# How many steps the factorised one takes an epoch at least.
-_LEAST_STEPS = 16
 _SAME_LOSS = 0.01
 _PART = "autoencoder"
 
@@ -93,10 +93,10 @@ def _against_dense(
 ) -> SpeedRow:
     bench.report(f"{_PART}, {name}: the dense one, for {bench.time_limit:g} s or so at most")
     dense, start = dense_matrix(similarities, places), same_start(similarities, places, settings)
-    distinct = len(np.unique(places, axis=0))
+    distinct = len(distinct_rows(places)[0])
     batches = math.ceil(distinct / default_batch_size(distinct))
     # A table with few distinct rows is passed over several times an epoch.
-    steps = batches * max(1, _LEAST_STEPS // batches)
+    steps = batches * max(1, LEAST_STEPS // batches)
     timed = bench.once(
         lambda: train_dense(
             start,

@@ -16,10 +16,9 @@ import torch
 
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
-from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
+from c2tc_pipeline.encoding.autoencoder_training import CLIP_NORM, AutoencoderSettings, step_length
+from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
-
-_CLIP_NORM = 5.0
 
 
 class DenseAutoencoder(torch.nn.Module):
@@ -92,7 +91,7 @@ def dense_matrix(tables: Sequence[np.ndarray], places: np.ndarray) -> torch.Tens
 
 def same_start(tables: Sequence[np.ndarray], places: np.ndarray, settings: AutoencoderSettings) -> DenseAutoencoder:
     """Return a dense network at the weights from which the factorised one is trained."""
-    distinct, counts = np.unique(places, axis=0, return_counts=True)
+    first, counts = distinct_rows(places)
     generator = torch.Generator().manual_seed(settings.seed)
     model = FactorisedAutoencoder(
         [torch.from_numpy(table) for table in tables],
@@ -101,7 +100,7 @@ def same_start(tables: Sequence[np.ndarray], places: np.ndarray, settings: Autoe
         generator=generator,
     )
     weight = torch.from_numpy((counts / counts.mean()).astype(np.float32))
-    start_at_components(model, model.batch(torch.from_numpy(distinct)), weight, generator)
+    start_at_components(model, model.batch(torch.from_numpy(places[first])), weight, generator)
     return DenseAutoencoder.like(model)
 
 
@@ -146,12 +145,8 @@ def train_dense(
             loss = model.loss(dense[batch]).mean()
             loss.backward()
             norm = torch.linalg.vector_norm(flat.gradients)
-            flat.gradients.mul_((_CLIP_NORM / (norm + 1e-6)).clamp(max=1.0))
-            optimiser.step(_rate(settings.learning_rate, optimiser.taken / steps, steps))
+            flat.gradients.mul_((CLIP_NORM / (norm + 1e-6)).clamp(max=1.0))
+            optimiser.step(step_length(settings.learning_rate, optimiser.taken, steps))
             total += float(loss.detach()) * len(batch)
         losses.append(total / len(dense))
     return DenseTraining(tuple(losses), finished=True)
-
-
-def _rate(longest: float, share: float, steps: int) -> float:
-    return longest * min(1.0, 10 * (share + 1 / steps)) * 0.5 * (1 + math.cos(math.pi * share))
