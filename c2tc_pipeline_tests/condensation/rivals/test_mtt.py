@@ -77,7 +77,7 @@ def test_experts_learn_and_students_come_closer_to_experts_they_never_saw() -> N
     assert (mtt.expert_losses_[:, -1] < 0.9 * mtt.expert_losses_[:, 0]).all()
     assert np.mean(mtt.losses_[-20:]) < 0.5 * np.mean(mtt.losses_[:10])
     before, _ = started(mtt, X, y)
-    at_first = distance_to_other_experts(X, y, before, labels, mtt.student_learning_rate)
+    at_first = distance_to_other_experts(X, y, before, labels, mtt.first_student_step)
     in_the_end = distance_to_other_experts(X, y, made, labels, mtt.student_learning_rate_)
     assert in_the_end < 0.6 * at_first
     assert in_the_end < 1, "a student that stands still is at a distance of 1"
@@ -151,3 +151,22 @@ def test_a_student_must_not_run_past_the_last_epoch() -> None:
     X, y = blobs(60)
     with pytest.raises(InputError, match="starts from epoch 3 and goes 2 epochs ahead does not fit into 4 epochs"):
         TrajectoryMatching(rows=4, epochs=4, last_start=3).fit_resample(X, y)
+
+
+def test_the_first_steps_suit_the_relay() -> None:
+    steps = {relay: TrajectoryMatching(relay=relay).first_student_step for relay in ("mlp", "ft_transformer")}
+    assert steps == {"mlp": 0.1, "ft_transformer": 0.02}
+    assert TrajectoryMatching(relay="ft_transformer", student_learning_rate=0.3).first_student_step == 0.3
+    # A student that is thrown off its way ends farther from the goal than where it began, at a loss far above 1.
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 4))
+    y = (X[:, 0] + X[:, 1] > 1).astype(int)
+    short = {"steps": 6, "experts": 1, "epochs": 4, "last_start": 2, "student_steps": 5, "epoch_steps": 10}
+    losses = []
+    for step in (None, 0.1):
+        mtt = TrajectoryMatching(
+            rows=8, relay="ft_transformer", student_learning_rate=step, batch_size=64, device="cpu", **short
+        )
+        mtt.fit_resample(X, y)
+        losses.append(np.median(mtt.losses_))
+    assert losses[0] < 1.5 < 3 < losses[1]
