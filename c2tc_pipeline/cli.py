@@ -127,12 +127,17 @@ def condense(
     quiet: bool,
     **choices: str | None,
 ) -> None:
-    """Condense FILE (CSV or Parquet, a path or s3://) into a few rows that models can train on.
+    """Condense FILE into a few rows that models can train on.
+
+    FILE is CSV, Parquet, a folder of Parquet files, SQLite or DuckDB, a path or s3://; or a table of a database or of
+    OpenML by its address.
 
     \b
     Examples:
       c2tc condense adult.csv --label income --ratio 0.001 --out small
       c2tc condense --table flights --ratio 0.001 --out runs/flights
+      c2tc condense "postgresql://ann@host/sales?table=people" --label income --out small
+      c2tc condense --catalogue paper --table adult --out small
 
     With --table, defaults are those of the catalogue, where it sets any.
     """
@@ -160,6 +165,7 @@ def condense(
 
     from c2tc_pipeline.condensation.table import read_summary
     from c2tc_pipeline.job import condense_to_directory
+    from c2tc_pipeline.sources import open_source
     from c2tc_pipeline.storage import default_cache_directory
     from c2tc_pipeline.terminal import StageBars, print_summary
 
@@ -167,7 +173,7 @@ def condense(
         table = condense_to_directory(
             spec,
             out,
-            name=table_name or Path(str(file)).stem,
+            name=table_name or open_source(spec.source).name,
             ratio=spec.ratios[0] if ratio is None else ratio,
             rows=rows,
             split=split or group_duplicates,

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from c2tc_pipeline.cli import main
 from c2tc_pipeline_tests.command_line import Run
 from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline_tests.sources.postgresql_server import PostgresServer, running_postgresql
 from c2tc_pipeline_tests.storage.places import Place
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_server
 
@@ -55,6 +56,12 @@ def people(run: Run) -> Path:
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with running_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    with running_postgresql() as server:
         yield server
 
 

@@ -17,6 +17,7 @@ PACKAGE = Path(c2tc_pipeline.__file__).parent
 # A room imports from those before it; what stands beside the rooms (errors, notices, devices) belongs to none.
 ROOMS = (
     "storage",
+    "sources",
     "tables",
     "encoding",
     "clustering",

@@ -74,9 +74,8 @@ class Ingested:
             return True
         if fingerprint == self.fingerprint:
             return False
-        return fingerprint_size(fingerprint) != fingerprint_size(self.fingerprint) or (
-            source_digest(source) != self.digest
-        )
+        sizes = fingerprint_size(fingerprint), fingerprint_size(self.fingerprint)
+        return (None not in sizes and sizes[0] != sizes[1]) or source_digest(source) != self.digest
 
 
 def unreadable(error: InputError | OSError) -> str:

@@ -19,8 +19,8 @@ from c2tc_pipeline.orchestration.intervals import seconds_between_looks
 from c2tc_pipeline.orchestration.jobs import EXPERIMENTS, experiments_job, ingest_job
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.webhook import post_json
+from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.tables import Catalogue, source_fingerprint
-from c2tc_pipeline.tables.location import without_secrets
 
 if TYPE_CHECKING:
     from dagster._core.events import DagsterEvent

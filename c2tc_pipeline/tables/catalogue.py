@@ -20,10 +20,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables.names import closest
+from c2tc_pipeline.names import closest
+from c2tc_pipeline.sources import resolve_address
 from c2tc_pipeline.tables.readers import peek_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
+
+# The catalogue that comes with the package goes by this name, where no file has it.
+PAPER = "paper"
 
 _FIELDS = tuple(name for name in TableSpec.model_fields if name != "name")
 
@@ -83,7 +87,7 @@ class Catalogue(Mapping[str, TableSpec]):
         >>> Catalogue(Path("data/catalog.yaml"), {}).resolve_source(spec)
         's3://bucket/adult.csv'
         """
-        return spec.source if "://" in spec.source else str(self.path.parent / spec.source)
+        return resolve_address(spec.source, self.path.parent)
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ def load_catalogue(path: str | Path) -> Catalogue:
     Parameters
     ----------
     path : str or Path
-        The YAML file.
+        The YAML file, or ``"paper"`` for the paper's tables on OpenML.
 
     Returns
     -------
@@ -140,6 +144,8 @@ def load_catalogue(path: str | Path) -> Catalogue:
     ['adult']
     """
     path = Path(path)
+    if str(path) == PAPER and not path.exists():
+        path = Path(__file__).with_name("paper.yaml")
     content = load_yaml(path)
     if not isinstance(content, dict) or set(content) != {"tables"} or not isinstance(content["tables"], dict):
         raise InputError(f"The catalogue {path} must have one key, 'tables', with a description under each name.")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from c2tc_pipeline.tables.fingerprint import fingerprint_size, source_digest, source_fingerprint
-from c2tc_pipeline.tables.location import without_secrets
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.sources import Source, ValuesHash, open_source
+from c2tc_pipeline.sources.retries import with_retries
+from c2tc_pipeline.tables.fingerprint import fingerprint_size
+from c2tc_pipeline.tables.frames import frame_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Delivery:
     fingerprint : str
         The source's cheap mark, see :func:`~c2tc_pipeline.tables.source_fingerprint`.
     digest : str
-        The sha256 of its bytes.
+        The hash of its content, see :func:`~c2tc_pipeline.tables.source_digest`.
     """
 
     frame: pd.DataFrame
@@ -33,8 +34,8 @@ class Delivery:
     digest: str
 
     @property
-    def size(self) -> int:
-        """The source's size in bytes."""
+    def size(self) -> int | None:
+        """The source's size in bytes, where it is a file."""
         return fingerprint_size(self.fingerprint)
 
 
@@ -63,9 +64,19 @@ def read_delivery(source: str) -> Delivery:
     >>> len(delivery.frame), delivery.size
     (1, 7)
     """
-    before = source_fingerprint(source)
-    frame = read_table(source)
-    digest = source_digest(source)
-    if source_fingerprint(source) != before:
-        raise ConnectionError(f"The source {without_secrets(source)} changed while it was being read.")
-    return Delivery(frame, without_secrets(source), before, digest)
+    opened = open_source(source)
+    return with_retries(lambda: _read(opened), opened.tries)
+
+
+def _read(source: Source) -> Delivery:
+    before = source.version()
+    if source.hashes_values:
+        # One statement sees one state, and the digest is that of what it saw.
+        values = ValuesHash()
+        frame = frame_of(values.watching(source.batches()))
+        return Delivery(frame, source.shown, before, values.hexdigest())
+    frame = frame_of(source.batches())
+    digest = source.digest()
+    if source.version() != before:
+        raise ConnectionError(f"The source {source.shown} changed while it was being read.")
+    return Delivery(frame, source.shown, before, digest)

@@ -1,31 +1,26 @@
-"""Whether a table's source changed: a cheap fingerprint of the file, and the digest of its bytes.
+"""Whether a table's source changed: a cheap fingerprint of its state, and the digest of its content.
 
-The fingerprint may change while the bytes do not (a file that was touched or copied over itself); the digest is the
-judge. Nothing of the table is parsed here.
+The fingerprint may change while the content does not (a file that was touched or copied over itself); the digest is the
+judge. How each is made is the business of :mod:`c2tc_pipeline.sources`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from c2tc_pipeline.tables.location import Location
+from c2tc_pipeline.sources import open_source
 
 
 def source_fingerprint(source: str | Path) -> str:
-    """Return a mark of a source's present state, without reading it.
+    """Return a mark of a source's present state, without reading it where the source allows.
 
-    Locally it is made of size, time of the last change and inode: a file renamed over another may carry the same size
-    and time. On S3 it is the size and the ETag. It starts with the size in bytes, and holds only digits, the letters
-    a to f and ``-``, at most 63 of them, so that it can be a tag.
+    Of a file it is made of size, time of the last change and inode, on S3 of size and ETag, of a table in PostgreSQL of
+    the counters of its changes. It holds only letters, digits and ``-``, at most 63 of them, so that it can be a tag.
 
     Parameters
     ----------
     source : str or Path
-        A local path or an ``s3://`` address; endpoint and credentials come from the environment.
+        As for :func:`~c2tc_pipeline.tables.read_table`.
 
     Returns
     -------
@@ -47,32 +42,27 @@ def source_fingerprint(source: str | Path) -> str:
     >>> source_fingerprint(path) == before
     False
     """
-    location = Location.parse(source)
-    with location.open() as file:
-        if location.scheme == "file":
-            state = os.fstat(file.fileno())
-            return f"{state.st_size}-{state.st_mtime_ns}-{state.st_ino}"
-        if location.scheme == "s3":
-            details = file.details  # type: ignore[attr-defined]  # of s3fs: what the server said when it was opened
-            # Servers choose what an ETag looks like; its hash is short and of plain letters.
-            return f"{details['size']}-{hashlib.sha256(details['ETag'].encode()).hexdigest()[:32]}"
-        # A file in memory is as quick to hash as to ask.
-        return f"{file.seek(0, os.SEEK_END)}-{_digest(file)[:32]}"
+    return open_source(source).version()
 
 
-def fingerprint_size(fingerprint: str) -> int:
-    """Return the size in bytes of which a fingerprint tells: sources of different size differ in their bytes.
+def fingerprint_size(fingerprint: str) -> int | None:
+    """Return the size in bytes of which a fingerprint tells: files of different size differ in their bytes.
+
+    A database's tells of none.
 
     Examples
     --------
     >>> fingerprint_size("1204-d41d8cd98f00b204e9800998ecf8427e")
     1204
+    >>> fingerprint_size("db-d41d8cd98f00b204e9800998ecf8427e") is None
+    True
     """
-    return int(fingerprint.partition("-")[0])
+    size = fingerprint.partition("-")[0]
+    return int(size) if size.isdigit() else None
 
 
 def source_digest(source: str | Path) -> str:
-    """Return the sha256 of a source's bytes, read in pieces.
+    """Return the hash of a source's content: the sha256 of a file's bytes, or of the values in a database.
 
     Parameters
     ----------
@@ -96,10 +86,4 @@ def source_digest(source: str | Path) -> str:
     ...
     c2tc_pipeline.errors.InputError: There is no file people.csv; ...
     """
-    with Location.parse(source).open() as file:
-        return _digest(file)
-
-
-def _digest(file: BinaryIO) -> str:
-    file.seek(0)
-    return hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
+    return open_source(source).digest()

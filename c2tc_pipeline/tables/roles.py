@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.names import closest
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_numbers, to_text
-from c2tc_pipeline.tables.names import closest
 
 
 class Role(StrEnum):

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    field_validator,
+    model_validator,
+)
 
+from c2tc_pipeline.sources import address_of
 from c2tc_pipeline.tables.roles import Role
 
 DEFAULT_RATIOS = (0.01, 0.001, 0.0001)
@@ -148,6 +158,10 @@ class CheckSettings(_Settings):
     singletons: Share = 0.1
 
 
+def _address(source: object) -> object:
+    return address_of(source) if isinstance(source, dict) else source
+
+
 class TableSpec(_Settings):
     """One table of the catalogue.
 
@@ -156,7 +170,8 @@ class TableSpec(_Settings):
     name : str
         Lower-case letters, digits and underscores, beginning with a letter; it becomes part of paths.
     source : str
-        A path, relative to the catalogue, or an ``s3://`` address.
+        A path, relative to the catalogue, or an address; a mapping such as
+        ``{"sqlite": {"file": "a.db", "table": "t"}}`` becomes one, see :func:`c2tc_pipeline.sources.address_of`.
     label : str
         The column to predict.
     description : str
@@ -181,7 +196,7 @@ class TableSpec(_Settings):
     """
 
     name: Annotated[str, Field(pattern=r"\A[a-z][a-z0-9_]*\z", max_length=64)]
-    source: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1), BeforeValidator(_address)]
     label: Annotated[str, Field(min_length=1)]
     description: str = ""
     roles: dict[str, Role] = Field(default_factory=dict)

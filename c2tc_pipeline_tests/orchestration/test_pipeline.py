@@ -28,7 +28,17 @@ CELLS = [f"people|{ratio}" for ratio in RATIOS]
 SCHEMA, LINEAGE, ROWS = "dagster/column_schema", "dagster/column_lineage", "dagster/row_count"
 EVERYWHERE = {"seconds", "peak_memory_mb", "replaces_version", "version", "path", "bytes"}
 PROMISED = {
-    "raw_table": {ROWS, SCHEMA, "columns", "cells_missing", "source", "source_bytes", "classes", "class_shares"},
+    "raw_table": {
+        ROWS,
+        SCHEMA,
+        "columns",
+        "cells_missing",
+        "source",
+        "source_version",
+        "source_bytes",
+        "classes",
+        "class_shares",
+    },
     "validated_table": {ROWS, SCHEMA, LINEAGE, "roles", "notices", "train_rows", "validation_rows", "test_rows"},
     "encoder": {"columns_in", "columns_encoded", "encodings", "cache_hit", "autoencoder_loss", "device"},
     "encoded_table": {ROWS, SCHEMA, LINEAGE, "columns_encoded", "megabytes", "validation_rows"},

@@ -178,7 +178,7 @@ def test_line_numbers_count_quoted_line_breaks(tmp_path: Path) -> None:
 def test_bytes_that_are_not_utf8(tmp_path: Path, row: int) -> None:
     content = b"a,b\n" + b"1,x\n" * (row - 1) + "2,café\n".encode("latin-1") + b"3,y\n"
     message = refusal(tmp_path, content)
-    assert message.startswith(f"Data row {row} (line {row + 1}) of t.csv holds bytes that are not UTF-8")
+    assert message.startswith(f"Data row {row} (line {row + 1}) of t.csv, column 'b', holds bytes that are not UTF-8")
 
 
 def test_header_that_is_not_utf8(tmp_path: Path) -> None:

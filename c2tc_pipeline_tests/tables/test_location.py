@@ -19,8 +19,8 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 )
 
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.tables import peek_table, read_table
-from c2tc_pipeline.tables.location import Location
 
 
 def refusal(source: str | Path, **options: Any) -> str:
@@ -47,7 +47,9 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.csv.zip"])
 def test_unknown_kind_lists_the_known_ones(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a\n1\n")
-    assert refusal(tmp_path / name).endswith("ends in one of: .csv, .csv.gz, .parquet, .pq.")
+    assert refusal(tmp_path / name).endswith(
+        "ends in one of: .csv, .csv.gz, .parquet, .pq, .sqlite, .sqlite3, .db, .db3, .duckdb, .ddb."
+    )
 
 
 @pytest.mark.parametrize("source", ["", "a\0b.csv", "x" * 5000 + ".csv"])

@@ -17,7 +17,7 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.experiments.spaces import SPACES
 from c2tc_pipeline.evaluation.models import MODELS
 from c2tc_pipeline.evaluation.training import RECIPES
-from c2tc_pipeline.tables.names import closest
+from c2tc_pipeline.names import closest
 from c2tc_pipeline.tables.spec import Ratio
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 

@@ -24,7 +24,7 @@ def ingest_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         **options.of("raw_table", group=GROUP, kinds={"pandas", "parquet"}),
         partitions_def=options.partitions.datasets,
         freshness_policy=FRESHNESS,
-        description="A table as its source delivered it. Its data version is the sha256 of the source's bytes.",
+        description="A table as its source delivered it. Its data version is the hash of the source's content.",
     )
     def raw_table(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
         with options.step(context) as step:
@@ -36,7 +36,8 @@ def ingest_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
                 metadata={
                     **metadata.of_frame(delivery.frame),
                     "source": delivery.shown_address,
-                    "source_bytes": delivery.size,
+                    "source_version": delivery.fingerprint,
+                    **({} if delivery.size is None else {"source_bytes": delivery.size}),
                     **metadata.of_classes(delivery.frame, step.spec.label),
                 },
             )

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables.names import closest
+from c2tc_pipeline.names import closest
 
 REMOTE_SCHEMES = ("s3", "memory")
 
@@ -97,12 +97,48 @@ class Location:
             with self._open_local() as local:
                 yield local
             return
+        with self._translated(), self._filesystem().open(self.path, "rb") as remote:
+            yield cast("BinaryIO", remote)
+
+    def is_folder(self) -> bool:
+        """Whether this is a folder, or on S3 the beginning of several keys."""
+        if self.scheme == "file":
+            return Path(self.path).is_dir() if "\0" not in self.path else False
+        with self._translated():
+            return bool(self._filesystem().isdir(self.path.rstrip("/")))
+
+    def entries(self) -> list[tuple[Location, bool]]:
+        """Return what lies in a folder, sorted by name, each with whether it is a folder itself."""
+        if self.scheme == "file":
+            try:
+                found = sorted(Path(self.path).iterdir(), key=lambda entry: entry.name)
+            except PermissionError:
+                raise InputError(f"The folder {self} may not be read; check its permissions.") from None
+            return [(Location("file", str(entry)), entry.is_dir()) for entry in found]
+        folder = self.path.rstrip("/")
+        with self._translated():
+            # A listing is remembered by the file system, and a new part would not be seen.
+            listed = self._filesystem().ls(folder, detail=True, refresh=True)
+        below = []
+        for entry in sorted(listed, key=lambda entry: str(entry["name"])):
+            name = str(entry["name"]).rstrip("/").rpartition("/")[2]
+            # The folder itself may be an object too, without a name of its own.
+            if name and str(entry["name"]).strip("/") != folder.partition("://")[2].strip("/"):
+                below.append((Location(self.scheme, f"{folder}/{name}", self.storage_options), _is_directory(entry)))
+        return below
+
+    def _filesystem(self) -> Any:
         import fsspec
 
+        return fsspec.filesystem(self.scheme, **self.storage_options)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn what a remote file system says into our own errors, which keep its secrets."""
         try:
-            filesystem = fsspec.filesystem(self.scheme, **self.storage_options)
-            with filesystem.open(self.path, "rb") as remote:
-                yield cast("BinaryIO", remote)
+            yield
+        except InputError:
+            raise
         except FileNotFoundError:
             raise InputError(f"There is no file {self}; check the address.") from None
         except IsADirectoryError:
@@ -110,21 +146,28 @@ class Location:
         except PermissionError:
             raise InputError(f"Access to {self} was refused; check the credentials and their rights.") from None
         except Exception as error:
+            module, kind = type(error).__module__, type(error).__name__
+            if kind == "FileExpired":
+                raise ConnectionError(f"The source {self} changed while it was being read; read it again.") from None
             # botocore's own errors share no standard base class, and importing botocore only to name them is
             # slow.
-            if not type(error).__module__.startswith(("botocore", "aiobotocore")):
+            if isinstance(error, ConnectionError) and error.errno is None:
                 raise
-            if "Credentials" in type(error).__name__:
+            if not module.startswith(("botocore", "aiobotocore", "aiohttp")) and not isinstance(error, OSError):
+                raise
+            if "Credentials" in kind:
                 raise InputError(
                     f"No credentials to read {self}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
                 ) from None
-            raise ConnectionError(f"{self} could not be read ({type(error).__name__}).") from None
+            raise ConnectionError(f"{self} could not be read ({kind}).") from None
 
     def _open_local(self) -> BinaryIO:
         path = Path(self.path)
         try:
             if path.is_dir():
-                raise InputError(f"The source {self} is a folder; give the path of one file.")
+                raise InputError(
+                    f"The source {self} is a folder; give the path of one file or of a folder of Parquet files."
+                )
             return path.open("rb")
         except FileNotFoundError:
             raise InputError(_no_such_file(path)) from None
@@ -167,3 +210,7 @@ def _no_such_file(path: Path) -> str:
         return f"There is no file {path}: the folder {folder} does not exist; check the path."
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     return f"There is no file {path}; {closest(path.name, names)}." if names else f"There is no file {path}."
+
+
+def _is_directory(entry: Mapping[str, Any]) -> bool:
+    return entry.get("type") == "directory"

@@ -1,0 +1,199 @@
+"""Parquet: one file, or a folder of parts that are one table; damage is noticed wherever files carry checksums."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.sources.file_state import file_digest, file_version
+from c2tc_pipeline.sources.location import Location
+from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_twins
+from c2tc_pipeline.sources.values import fitted, taken_schema
+from c2tc_pipeline.storage.hashing import hash_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+ENDINGS = (".parquet", ".pq")
+
+
+class ParquetSource(Source):
+    """A Parquet file, or a folder whose Parquet files are the parts of one table, in the order of their names.
+
+    A stored pandas index with a name is a column, and stands before the others.
+
+    Parameters
+    ----------
+    location : Location
+        The file or folder.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> import pandas as pd
+    >>> folder = tempfile.mkdtemp()
+    >>> for part in (1, 2):
+    ...     pd.DataFrame({"a": [part, part]}).to_parquet(os.path.join(folder, f"part-{part}.parquet"))
+    >>> source = ParquetSource(Location.parse(folder))
+    >>> source.header(), [batch["a"].to_pylist() for batch in source.batches()]
+    (TableHeader(columns=('a',), rows=4), [[1, 1], [2, 2]])
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+
+    @property
+    def shown(self) -> str:
+        return str(self.location)
+
+    @property
+    def name(self) -> str:
+        return self.location.name.partition(".")[0]
+
+    def header(self) -> TableHeader:
+        schema, rows = self._described(self._parts())
+        return TableHeader(tuple(schema.names), rows)
+
+    def version(self) -> str:
+        if not self.location.is_folder():
+            return file_version(self.location)
+        states = [(part.name, file_version(part)) for part in self._parts()]
+        size = sum(int(state.partition("-")[0]) for _, state in states)
+        return f"{size}-{hash_json(states)[:32]}"
+
+    def digest(self) -> str:
+        if not self.location.is_folder():
+            return file_digest(self.location)
+        return hash_json([(part.name, file_digest(part)) for part in self._parts()])
+
+    def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        parts = self._parts()
+        whole, _ = self._described(parts)
+        wanted = self.chosen(columns, whole.names)
+        schema = pa.schema([whole.field(name) for name in wanted], metadata=whole.metadata)
+        is_empty = True
+        for part in parts:
+            with _opened(part) as file:
+                stored = [name for name in wanted if name in file.schema_arrow.names]
+                counted = [(name, *bounds) for name, *bounds in _ranges(file) if name in wanted]
+                start = 0
+                for batch in file.iter_batches(batch_size=rows, columns=stored):
+                    for name, first, step in counted:
+                        numbers = range(first + start * step, first + (start + batch.num_rows) * step, step)
+                        batch = batch.append_column(name, pa.array(numbers, pa.int64()))
+                    start += batch.num_rows
+                    is_empty = is_empty and batch.num_rows == 0
+                    yield fitted(batch, schema)
+        if is_empty:
+            yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+    def _parts(self) -> list[Location]:
+        if not self.location.is_folder():
+            return [self.location]
+        shown = [(entry, inner) for entry, inner in self.location.entries() if not entry.name.startswith(("_", "."))]
+        parts = [entry for entry, inner in shown if not inner and entry.name.lower().endswith(ENDINGS)]
+        if not parts:
+            raise InputError(
+                f"The source {self.shown} is a folder; give the path of one file or of a folder of Parquet files."
+            )
+        for entry, inner in shown:
+            if inner:
+                raise InputError(
+                    f"The folder {self.shown} holds the folder {entry.name!r}; put all parts of the table into one."
+                )
+        return parts
+
+    def _described(self, parts: list[Location]) -> tuple[pa.Schema, int]:
+        """Return the schema that all parts share, and the rows of all of them, from their footers."""
+        import pyarrow as pa
+
+        whole, rows = None, 0
+        for part in parts:
+            with _opened(part) as file:
+                schema = _schema(file, str(part), is_part=len(parts) > 1)
+                rows += int(file.metadata.num_rows)
+            if whole is None:
+                whole = schema
+                continue
+            if difference := _difference(whole, schema):
+                raise InputError(
+                    f"The part {part.name} of {self.shown} differs from those before it: {difference}; write it like "
+                    "the others."
+                )
+            # A part without any value in a column does not know the column's type.
+            whole = pa.unify_schemas([whole, pa.schema([schema.field(name) for name in whole.names])])
+        assert whole is not None
+        return whole, rows
+
+
+def _difference(whole: pa.Schema, part: pa.Schema) -> str | None:
+    import pyarrow.types as types
+
+    for name in whole.names:
+        if name not in part.names:
+            return f"it has no column {name!r}"
+    for name in part.names:
+        if name not in whole.names:
+            return f"it has a column {name!r}, which they have not"
+        ours, theirs = part.field(name).type, whole.field(name).type
+        if ours != theirs and not types.is_null(ours) and not types.is_null(theirs):
+            return f"its column {name!r} is of type {ours}, theirs of type {theirs}"
+    return None
+
+
+def _schema(file: ParquetFile, shown: str, *, is_part: bool) -> pa.Schema:
+    """Return the columns that a file holds for us, the pandas index first where it has a name."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    stored = file.schema_arrow
+    refuse_twins(stored.names, shown)
+    described = stored.pandas_metadata or {}
+    named = [name for name in described.get("index_columns", []) if isinstance(name, str) and name in stored.names]
+    fields = [pa.field(name, pa.int64()) for name, *_ in _ranges(file)]
+    fields += [stored.field(name) for name in (*named, *(name for name in stored.names if name not in named))]
+    fields = [field for field in fields if not field.name.startswith("__index_level_")]
+    refuse_twins([field.name for field in fields], shown)
+    if is_part:
+        # Which numbers stand for which categories is a matter of each part alone.
+        fields = [
+            pa.field(field.name, field.type.value_type) if types.is_dictionary(field.type) else field
+            for field in fields
+        ]
+    metadata = {b"pandas": json.dumps({**described, "index_columns": []}).encode()} if described else None
+    return taken_schema(pa.schema([field.with_nullable(True).remove_metadata() for field in fields], metadata=metadata))
+
+
+def _ranges(file: ParquetFile) -> list[tuple[str, int, int]]:
+    """Name, start and step of pandas indexes that count up: pandas stores only where they begin and end."""
+    indexes: list[Any] = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+    return [
+        (index["name"], int(index["start"]), int(index["step"]))
+        for index in indexes
+        if isinstance(index, dict) and index.get("name") is not None
+    ]
+
+
+@contextmanager
+def _opened(location: Location) -> Iterator[ParquetFile]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with location.open() as stream:
+        try:
+            yield pq.ParquetFile(stream, page_checksum_verification=True)
+        except InputError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if (isinstance(error, OSError) and error.errno is not None) or isinstance(error, ConnectionError):
+                raise
+            raise InputError(
+                f"The file {location} is not a whole Parquet file (truncated, damaged or of another kind); "
+                "write it anew."
+            ) from None
