@@ -55,7 +55,7 @@ class CsvSource(Source):
 
     @property
     def name(self) -> str:
-        return self.location.name.partition(".")[0]
+        return self.location.stem(ENDINGS)
 
     def header(self) -> TableHeader:
         return TableHeader(find_dialect(self.location).names, rows=None)

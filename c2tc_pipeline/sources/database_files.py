@@ -32,6 +32,7 @@ class DatabaseFile(Source):
     """
 
     hashes_values = True
+    endings: tuple[str, ...] = ()
 
     def __init__(self, location: Location, selection: Selection) -> None:
         self.location = location
@@ -44,7 +45,7 @@ class DatabaseFile(Source):
 
     @property
     def name(self) -> str:
-        return self._selection.name if self._selection.table is not None else self.location.name.partition(".")[0]
+        return self._selection.name if self._selection.table is not None else self.location.stem(self.endings)
 
     def version(self) -> str:
         states = [file_version(self.location)]

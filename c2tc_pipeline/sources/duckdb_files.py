@@ -36,6 +36,8 @@ class DuckdbSource(DatabaseFile):
     (TableHeader(columns=('age', 'since'), rows=1), ['double', 'timestamp[us]'])
     """
 
+    endings = ENDINGS
+
     def header(self) -> TableHeader:
         with self._connected() as connection:
             selection = self._chosen(connection)

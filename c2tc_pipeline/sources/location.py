@@ -77,6 +77,19 @@ class Location:
         path = self.path if self.scheme == "file" else urlsplit(self.path).path
         return path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
 
+    def stem(self, endings: tuple[str, ...]) -> str:
+        """The last part of the path without the longest of some endings.
+
+        Examples
+        --------
+        >>> Location.parse("tables/people.2020.csv.gz").stem((".csv", ".csv.gz"))
+        'people.2020'
+        """
+        for ending in sorted(endings, key=len, reverse=True):
+            if self.name.lower().endswith(ending):
+                return self.name[: -len(ending)]
+        return self.name
+
     def __str__(self) -> str:
         return self.path if self.scheme == "file" else without_secrets(self.path)
 

@@ -52,7 +52,7 @@ class ParquetSource(Source):
 
     @property
     def name(self) -> str:
-        return self.location.name.partition(".")[0]
+        return self.location.stem(ENDINGS)
 
     def header(self) -> TableHeader:
         schema, rows = self._described(self._parts())

@@ -41,6 +41,8 @@ class SqliteSource(DatabaseFile):
     [{'age': [31], 'paid': [True]}]
     """
 
+    endings = ENDINGS
+
     def header(self) -> TableHeader:
         with self._connected() as connection:
             return TableHeader(self._names(connection, self._chosen(connection)), rows=None)

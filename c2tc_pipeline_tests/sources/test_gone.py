@@ -1,0 +1,91 @@
+"""Servers that go away in the middle of reading: a few tries, one sentence, and a later run succeeds."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from c2tc_pipeline.sources import open_source, postgresql
+from c2tc_pipeline.tables import read_delivery, read_table
+from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
+from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_server
+
+# Rows that do not fit into the buffers between server and client.
+ROWS = 400_000
+QUERY = f"SELECT n AS a, repeat(md5(n::text), 4) AS b FROM generate_series(1, {ROWS}) AS n"
+
+
+@pytest.fixture
+def fallible(server: PostgresServer) -> Iterator[PostgresServer]:
+    """A server that runs again after the test."""
+    yield server
+    try:
+        server.execute("SELECT 1")
+    except Exception:
+        server.start()
+
+
+def test_postgresql_stopped_in_the_middle_of_reading(fallible: PostgresServer) -> None:
+    source = open_source(fallible.query(QUERY))
+    batches = source.batches()
+    assert next(batches).num_rows < ROWS
+    fallible.stop()
+    with pytest.raises(ConnectionError, match="did not answer, or went away while it was read") as caught:
+        list(batches)
+    assert PASSWORD not in str(caught.value)
+    # Down altogether: it is tried a few times, then told in the same words.
+    with pytest.raises(ConnectionError, match="did not answer"):
+        read_table(fallible.query("SELECT 1 AS a"))
+    fallible.start()
+    assert len(read_table(fallible.query(QUERY), columns=["a"])) == ROWS
+
+
+def test_a_server_that_comes_back_between_tries_is_no_error(
+    fallible: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    whole = postgresql.PostgresSource.batches
+
+    def breaking(self: Any, *arguments: Any) -> Iterator[pa.RecordBatch]:
+        begun.append(1)
+        for batch in whole(self, *arguments):
+            yield batch
+            if len(begun) == 1:
+                fallible.stop()
+                fallible.start()
+
+    monkeypatch.setattr(postgresql.PostgresSource, "batches", breaking)
+    delivery = read_delivery(fallible.query(f"{QUERY} ORDER BY n"))
+    assert delivery.frame["a"].tolist() == list(range(1, ROWS + 1))
+    assert len(begun) > 1
+
+
+def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Fewer seconds than in earnest: what is tested is that they end, and in which words.
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    table = pa.table({"a": range(200_000), "b": [uuid.uuid4().hex for _ in range(200_000)]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=20_000)
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    address = f"s3://{BUCKET}/{uuid.uuid4().hex}/t.parquet"
+    options = {"key": KEY, "secret": SECRET, "skip_instance_cache": True, "default_block_size": 1 << 18}
+    with running_server(folder) as server:
+        options["endpoint_url"] = server.endpoint_url
+        fsspec.filesystem("s3", **options).put_file(str(tmp_path / "t.parquet"), address)
+        options |= {"default_cache_type": "none", "config_kwargs": {"retries": {"max_attempts": 1}, "read_timeout": 5}}
+        batches = open_source(address, options).batches(rows=20_000)
+        assert next(batches).num_rows == 20_000
+    with pytest.raises(ConnectionError) as caught:
+        list(batches)
+    message = str(caught.value)
+    assert message.startswith(f"{address} could not be read (")
+    for secret in (KEY, SECRET):
+        assert secret not in message

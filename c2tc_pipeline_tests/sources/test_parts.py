@@ -1,0 +1,78 @@
+"""Folders of Parquet parts: one table in a stable order, and the part named that does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.sources import open_source
+from c2tc_pipeline.tables import peek_table, read_table, source_digest, source_fingerprint
+
+
+def write(folder: Path, *parts: pd.DataFrame) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number, part in enumerate(parts):
+        part.to_parquet(folder / f"part-{number:03d}.parquet", index=False)
+    return folder
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(folder)
+    return str(caught.value).replace(str(folder), "FOLDER")
+
+
+def test_parts_in_the_order_of_their_names(tmp_path: Path) -> None:
+    frames = [pd.DataFrame({"a": [n, n], "s": ["x", None], "c": pd.Categorical(["u", str(n)])}) for n in range(12)]
+    folder = write(tmp_path / "parts", *frames)
+    (folder / "_SUCCESS").touch()
+    (folder / ".hidden.parquet").touch()
+    (folder / "notes.txt").touch()
+    assert read_table(folder)["a"].tolist() == [n for n in range(12) for _ in range(2)]
+    assert read_table(folder)["c"].tolist()[-1] == "11"
+    assert peek_table(folder) == type(peek_table(folder))(("a", "s", "c"), 24)
+
+
+def test_a_part_without_values_in_a_column_takes_the_others_type(tmp_path: Path) -> None:
+    folder = write(tmp_path / "parts", pd.DataFrame({"s": [None, None]}), pd.DataFrame({"s": ["x", "y"]}))
+    assert [str(batch.schema.field("s").type) for batch in open_source(folder).batches()] == ["string", "string"]
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (pd.DataFrame({"a": [1.5], "b": [1]}), "its column 'a' is of type double, theirs of type int64"),
+        (pd.DataFrame({"a": [1]}), "it has no column 'b'"),
+        (pd.DataFrame({"a": [1], "b": [1], "c": [1]}), "it has a column 'c', which they have not"),
+    ],
+)
+def test_the_part_that_differs_is_named(tmp_path: Path, other: pd.DataFrame, difference: str) -> None:
+    first = pd.DataFrame({"a": [1], "b": [1]})
+    folder = write(tmp_path / "parts", first, first[["b", "a"]], other)
+    assert refusal(folder) == (
+        f"The part part-002.parquet of FOLDER differs from those before it: {difference}; write it like the others."
+    )
+
+
+def test_a_damaged_part_and_folders_in_folders_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "parts", pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]}))
+    whole = (folder / "part-001.parquet").read_bytes()
+    (folder / "part-001.parquet").write_bytes(whole[:-9])
+    assert "part-001.parquet is not a whole Parquet file" in refusal(folder)
+    (folder / "part-001.parquet").write_bytes(whole)
+    (folder / "year=2020").mkdir()
+    assert refusal(folder) == "The folder FOLDER holds the folder 'year=2020'; put all parts of the table into one."
+
+
+def test_a_new_part_is_another_state_and_a_touched_one_has_the_same_digest(tmp_path: Path) -> None:
+    folder = write(tmp_path / "parts", pd.DataFrame({"a": [1]}))
+    state, digest = source_fingerprint(folder), source_digest(folder)
+    part = folder / "part-000.parquet"
+    part.write_bytes(part.read_bytes())
+    assert source_digest(folder) == digest
+    write(folder, pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]}))
+    assert source_fingerprint(folder) != state
+    assert source_digest(folder) != digest
