@@ -29,22 +29,24 @@ class _Rows:
     def __init__(self, stream: BinaryIO, delimiter: str) -> None:
         self._text = io.TextIOWrapper(stream, encoding="latin-1", newline="")
         self._delimiter = delimiter
-        self.lines: list[str] = []
+        # One text and no list of lines: a quotation may run over millions of short ones.
+        self.content = io.StringIO(newline="")
         self.length = 0
-        self.row, self.line = -1, 1
+        self.row, self.line, self.further_lines = -1, 1, 0
 
     def __iter__(self) -> Iterator[list[str]]:
         reader = csv.reader(self._read(), delimiter=self._delimiter)
         for fields in reader:
             if fields:
                 self.row += 1
+                self.further_lines = reader.line_num - self.line
                 yield fields
-            self.lines, self.length = [], 0
+            self.content, self.length = io.StringIO(newline=""), 0
             self.line = reader.line_num + 1
 
     def _read(self) -> Iterator[str]:
         while line := self._text.readline(LONGEST_ROW):
-            self.lines.append(line)
+            self.content.write(line)
             self.length += len(line)
             if self.length >= LONGEST_ROW:
                 self.row += 1
@@ -57,7 +59,8 @@ class _Rows:
 
     def column(self, names: Sequence[str]) -> str:
         """Name the column in which a row that is too long was cut off."""
-        *_, fields = csv.reader(self.lines, delimiter=self._delimiter)
+        self.content.seek(0)
+        *_, fields = csv.reader(self.content, delimiter=self._delimiter)
         return repr(names[min(len(fields), len(names)) - 1])
 
 
@@ -97,7 +100,7 @@ def explain(stream: BinaryIO, shown: str, delimiter: str, names: Sequence[str]) 
                         column = f", column {names[position]!r}," if rows.row and position < width else ""
                         return f"{where}{column} holds bytes that are not UTF-8; save the file as UTF-8."
                 if len(fields) != width:
-                    return f"{where} has {_width_fault(len(fields), width, len(rows.lines) - 1)}"
+                    return f"{where} has {_width_fault(len(fields), width, rows.further_lines)}"
                 if rows.length > _LONG_ROW and long_row is None:
                     longest = max(range(width), key=lambda position: len(fields[position]))
                     long_row = _too_long(where, repr(names[longest]), _LONG_ROW)
@@ -132,12 +135,13 @@ def unclosed_quotation(stream: BinaryIO, shown: str, delimiter: str) -> str | No
     'Data row 1 (line 2) of t.csv has a quotation mark that is never closed; close it.'
     """
     rows = _Rows(stream, delimiter)
-    last: list[str] = []
+    last = rows.content
     where = ""
     with _fields_of_any_length():
         try:
             for _ in rows:
-                last, where = rows.lines, rows.place(shown)
+                last, where = rows.content, rows.place(shown)
+            last.seek(0)
             for _ in csv.reader(last, delimiter=delimiter, strict=True):
                 pass
         except _RowTooLong:

@@ -140,6 +140,8 @@ class PostgresSource(Source):
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
+        import pyarrow as pa
+
         dbapi = needed("adbc_driver_postgresql.dbapi", self.shown)
         manager = needed("adbc_driver_manager", self.shown)
         try:
@@ -147,7 +149,7 @@ class PostgresSource(Source):
                 for statement in _SESSION:
                     cursor.execute(statement)
                 yield cursor
-        except (manager.Error, OSError) as error:
+        except (manager.Error, pa.ArrowException, OSError) as error:
             raise self._translated(error) from None
 
     def _translated(self, error: Exception) -> Exception:

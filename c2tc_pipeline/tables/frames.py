@@ -44,7 +44,8 @@ def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
     }
     table = table.drop_columns(list(with_gaps))
     rows = table.num_rows
-    frame = table.to_pandas(split_blocks=True, self_destruct=True)
+    # Each column's Arrow memory is given back as soon as it is converted.
+    frame = table.to_pandas(self_destruct=True)
     del table
     if not with_gaps:
         return frame.reset_index(drop=True)
