@@ -19,6 +19,7 @@ from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
 from c2tc_pipeline.reports import render_report
+from c2tc_pipeline.sources import open_source
 from c2tc_pipeline.storage import ContentCache, publish_directory
 from c2tc_pipeline.storage.artefact import check_target
 from c2tc_pipeline.storage.parquet import write_parquet
@@ -85,7 +86,7 @@ def condense_to_directory(
         given_roles=spec.roles,
     )
     table.notices = [*notices, *table.notices]
-    table.summary["source"] = spec.source
+    table.summary["source"] = open_source(spec.source).shown
     if split and trials:
         with clock.stage("evaluate"):
             scores = evaluate_condensed(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.sources.csv_faults import LONGEST_ROW, explain
+from c2tc_pipeline.sources.csv_faults import LONGEST_ROW, explain, fields_of_any_length
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.source import refuse_twins
 
@@ -77,7 +77,9 @@ def find_dialect(location: Location) -> Dialect:
     text, is_whole = _sample(location)
     if not text.strip():
         raise InputError(f"The file {location} is empty; give a CSV file with a header and rows.")
-    candidates = [_divided(text, delimiter, is_whole, str(location)) for delimiter in DELIMITERS]
+    # With the wrong delimiter a header of thousands of columns is one field.
+    with fields_of_any_length():
+        candidates = [_divided(text, delimiter, is_whole, str(location)) for delimiter in DELIMITERS]
     delimiter, rows, header_lines = max(candidates, key=lambda found: _fit(found[1]))
     # A header cell is empty where a table was written together with its row numbers.
     names = tuple(name or f"column_{position}" for position, name in enumerate(rows[0], start=1))

@@ -91,7 +91,7 @@ def explain(stream: BinaryIO, shown: str, delimiter: str, names: Sequence[str]) 
     rows = _Rows(stream, delimiter)
     width = len(names)
     long_row = None
-    with _fields_of_any_length():
+    with fields_of_any_length():
         try:
             for fields in rows:
                 where = rows.place(shown)
@@ -137,7 +137,7 @@ def unclosed_quotation(stream: BinaryIO, shown: str, delimiter: str) -> str | No
     rows = _Rows(stream, delimiter)
     last = rows.content
     where = ""
-    with _fields_of_any_length():
+    with fields_of_any_length():
         try:
             for _ in rows:
                 last, where = rows.content, rows.place(shown)
@@ -153,7 +153,7 @@ def unclosed_quotation(stream: BinaryIO, shown: str, delimiter: str) -> str | No
 
 
 @contextmanager
-def _fields_of_any_length() -> Iterator[None]:
+def fields_of_any_length() -> Iterator[None]:
     """Lift the limit that the module csv sets to fields; rows have one of their own here."""
     before = csv.field_size_limit(2 * LONGEST_ROW)
     try:

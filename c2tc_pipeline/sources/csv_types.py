@@ -41,6 +41,12 @@ _PATTERNS = {
     CellType.DECIMAL_COMMA: r"^[+-]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(\.[0-9]{3})+)(,[0-9]+)?$",
     CellType.MOMENT: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$",
 }
+# Whoever fits one of these fits those behind it and no other.
+_IMPLIED = {
+    CellType.WHOLE: (CellType.WHOLE, CellType.NUMBER, CellType.DECIMAL_COMMA),
+    CellType.BOOLEAN: (CellType.BOOLEAN,),
+    CellType.MOMENT: (CellType.MOMENT,),
+}
 # Cells of these types may have the right form and still be no value: too large for 64 bits, or the 31st of June.
 _MAY_NOT_FIT = (CellType.WHOLE, CellType.MOMENT)
 
@@ -85,13 +91,20 @@ class ColumnGuess:
         if len(distinct) == 0:
             return
         self._is_empty = False
-        self._possible = [kind for kind in self._possible if _all_match(distinct, _PATTERNS[kind])]
+        self._possible = self._fitting(distinct)
         for kind in _MAY_NOT_FIT:
             if kind in self._possible and self._fits[kind]:
                 try:
                     _converted(distinct, kind)
                 except pa.ArrowInvalid:
                     self._fits[kind] = False
+
+    def _fitting(self, distinct: pa.Array) -> list[CellType]:
+        """Return which types remain possible, with as few looks at the cells as it takes."""
+        for kind, implied in _IMPLIED.items():
+            if kind in self._possible and _all_match(distinct, _PATTERNS[kind]):
+                return [other for other in self._possible if other in implied]
+        return [kind for kind in self._possible if kind not in _IMPLIED and _all_match(distinct, _PATTERNS[kind])]
 
     @property
     def decided(self) -> CellType:

@@ -117,8 +117,8 @@ class Location:
         """Whether this is a folder, or on S3 the beginning of several keys."""
         if self.scheme == "file":
             return Path(self.path).is_dir() if "\0" not in self.path else False
-        with self._translated():
-            return bool(self._filesystem().isdir(self.path.rstrip("/")))
+        with self._translated(), self._unremembered() as filesystem:
+            return bool(filesystem.isdir(self.path.rstrip("/")))
 
     def entries(self) -> list[tuple[Location, bool]]:
         """Return what lies in a folder, sorted by name, each with whether it is a folder itself."""
@@ -129,9 +129,8 @@ class Location:
                 raise InputError(f"The folder {self} may not be read; check its permissions.") from None
             return [(Location("file", str(entry)), entry.is_dir()) for entry in found]
         folder = self.path.rstrip("/")
-        with self._translated():
-            # A listing is remembered by the file system, and a new part would not be seen.
-            listed = self._filesystem().ls(folder, detail=True, refresh=True)
+        with self._translated(), self._unremembered() as filesystem:
+            listed = filesystem.ls(folder, detail=True)
         below = []
         for entry in sorted(listed, key=lambda entry: str(entry["name"])):
             name = str(entry["name"]).rstrip("/").rpartition("/")[2]
@@ -144,6 +143,16 @@ class Location:
         import fsspec
 
         return fsspec.filesystem(self.scheme, **self.storage_options)
+
+    @contextmanager
+    def _unremembered(self) -> Iterator[Any]:
+        """Yield the file system without listings from before and after: parts come, and files are replaced."""
+        filesystem = self._filesystem()
+        filesystem.invalidate_cache()
+        try:
+            yield filesystem
+        finally:
+            filesystem.invalidate_cache()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -214,7 +223,9 @@ def without_secrets(address: str) -> str:
         parts = urlsplit(address)
     except ValueError:
         return address.partition("://")[0] + "://..."
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    bare = (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
+    # By itself urlunsplit leaves the slashes out where there is no host.
+    return f"{bare[0]}://{bare[1]}{bare[2]}" if "://" in address.partition("?")[0] else urlunsplit(bare)
 
 
 def _no_such_file(path: Path) -> str:

@@ -81,9 +81,9 @@ class ParquetSource(Source):
         for part in parts:
             with _opened(part) as file:
                 stored = [name for name in wanted if name in file.schema_arrow.names]
-                counted = [(name, *bounds) for name, *bounds in _ranges(file) if name in wanted]
+                counted = [(name, first, step) for name, first, step in _ranges(file) if name in wanted]
                 start = 0
-                for batch in file.iter_batches(batch_size=rows, columns=stored):
+                for batch in _batches(file, rows, stored):
                     for name, first, step in counted:
                         numbers = range(first + start * step, first + (start + batch.num_rows) * step, step)
                         batch = batch.append_column(name, pa.array(numbers, pa.int64()))
@@ -180,6 +180,12 @@ def _ranges(file: ParquetFile) -> list[tuple[str, int, int]]:
     ]
 
 
+def _batches(file: ParquetFile, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows group by group: asked for all groups at once, Arrow fetches all of them before the first batch."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=columns)
+
+
 @contextmanager
 def _opened(location: Location) -> Iterator[ParquetFile]:
     import pyarrow as pa
@@ -187,7 +193,11 @@ def _opened(location: Location) -> Iterator[ParquetFile]:
 
     with location.open() as stream:
         try:
-            yield pq.ParquetFile(stream, page_checksum_verification=True)
+            # Over a network a group is fetched in few large pieces; from a disk it is read as it is needed.
+            is_remote = location.scheme != "file"
+            yield pq.ParquetFile(
+                stream, page_checksum_verification=True, pre_buffer=is_remote, buffer_size=0 if is_remote else 1 << 20
+            )
         except InputError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:

@@ -11,6 +11,7 @@ import decimal
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -126,11 +127,9 @@ class _Look:
         """Take cells into account, and return them in the narrowest type that holds these."""
         import pyarrow as pa
 
-        kind = Cells.EMPTY
-        for python in {type(cell) for cell in cells} - {type(None)}:
-            kind = joined(kind, _kind(python))
-        values, kind = _array(cells, kind)
-        with_bytes = Cells.BYTES in (kind, self.cells)
+        kinds = {_kind(python) for python in {type(cell) for cell in cells} - {type(None)}}
+        with_bytes = Cells.BYTES in kinds or self.cells is Cells.BYTES
+        values, kind = _array(cells, reduce(joined, sorted(kinds), Cells.EMPTY))
         self.cells = joined(self.cells, kind)
         self.has_mixed_bytes = self.has_mixed_bytes or (with_bytes and self.cells is not Cells.BYTES)
         if self.declared is CellType.BOOLEAN and kind is Cells.WHOLE:

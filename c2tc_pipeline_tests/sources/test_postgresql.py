@@ -19,8 +19,9 @@ def refusal(address: str) -> str:
     message = str(caught.value)
     assert "\n" not in message
     assert PASSWORD not in message
+    # What the driver said would be shown below it.
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
     return message
 
 
@@ -28,7 +29,7 @@ def test_types_become_those_that_csv_has(server: PostgresServer) -> None:
     server.execute(
         "DROP TABLE IF EXISTS kinds",
         "CREATE TABLE kinds (small int2, n numeric(9,2), day date, at timestamp, there timestamptz, span interval,"
-        " word varchar(9), ok bool, clock time, some int[], id uuid, doc jsonb, narrow float4, paid money, empty text)",
+        " word varchar(9), ok bool, clock time, list int[], id uuid, doc jsonb, narrow float4, paid money, empty text)",
         "INSERT INTO kinds VALUES (1, 1.10, '2020-01-02', '2020-01-02 10:00', '2020-01-02 10:00+02', '1 day 1 hour',"
         " 'x', true, '10:00', '{1,2}', '00000000-0000-0000-0000-000000000001', '{\"a\": 1}', 0.5, 5.5, NULL),"
         " (NULL, 'NaN', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
@@ -43,7 +44,7 @@ def test_types_become_those_that_csv_has(server: PostgresServer) -> None:
         "span": "float64",
         "word": "str",
         "ok": "boolean",
-        **dict.fromkeys(["clock", "some", "id", "doc"], "str"),
+        **dict.fromkeys(["clock", "list", "id", "doc"], "str"),
         "narrow": "float64",
         "paid": "float64",
         "empty": "str",
@@ -52,7 +53,7 @@ def test_types_become_those_that_csv_has(server: PostgresServer) -> None:
     assert first["n"] == 1.1
     assert first["span"] == 90_000.0
     assert first["there"] == pd.Timestamp(2020, 1, 2, 8, tz="UTC")
-    assert (first["clock"], first["some"], first["doc"]) == ("10:00:00", "{1,2}", '{"a": 1}')
+    assert (first["clock"], first["list"], first["doc"]) == ("10:00:00", "{1,2}", '{"a": 1}')
     assert first["day"] == pd.Timestamp(datetime.date(2020, 1, 2))
     assert frame.iloc[1].isna().all()
 
