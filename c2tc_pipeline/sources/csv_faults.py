@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 # Longer rows are never read; shorter ones may be too long for the fast reader's blocks.
-LONGEST_ROW = 1 << 25
-_LONG_ROW = 1 << 24
+LONGEST_ROW = 1 << 23
+_LONG_ROW = 1 << 22
 
 
 class _RowTooLong(Exception):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ENDINGS = (".csv", ".csv.gz")
 
 # A row must fit into two blocks; rows of megabytes are the sign of an unclosed quotation mark.
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 22
 # Text of small files is kept between the two looks at it, so that they are read once.
 KEPT_BYTES = 1 << 26
 
