@@ -136,7 +136,7 @@ class JoinedColumns:
         offsets = np.cumsum([0, *sizes[:-1]])
         groups, found = _group(places, sizes, most)
         members = [
-            (places[np.ix_(first, columns)] + offsets[columns]).reshape(-1)
+            (places[first][:, columns] + offsets[columns]).reshape(-1)
             for columns, (_, first) in zip(groups, found, strict=True)
         ]
         counts = [len(first) for _, first in found]

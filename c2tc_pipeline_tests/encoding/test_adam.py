@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from c2tc_pipeline.encoding.autoencoder_training import _clip, _rate
+from c2tc_pipeline.encoding.autoencoder_training import _clip, step_length
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 
@@ -27,7 +27,7 @@ def test_they_move_parameters_as_torchs_adam_does() -> None:
         flat.gradients.zero_()
         ((ours(inputs) - targets) ** 2).mean().backward()
         flat.gradients.mul_(_clip([tensor.grad for tensor in ours.parameters() if tensor.grad is not None]))
-        optimiser.step(_rate(rate, optimiser.taken, steps))
+        optimiser.step(step_length(rate, optimiser.taken, steps))
         expected.zero_grad()
         ((theirs(inputs) - targets) ** 2).mean().backward()
         torch.nn.utils.clip_grad_norm_(theirs.parameters(), 5.0)
