@@ -17,7 +17,7 @@ ifneq ($(HEALTHY),yes)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test check format clean
+.PHONY: help run ui test faults check format clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,7 +29,10 @@ ui: $(STAMP) ## Open the dashboard at http://127.0.0.1:3000 (ARGS="--port 3001" 
 	$(BIN)/c2tc ui $(ARGS)
 
 test: $(STAMP) ## Run the tests and the examples in the docstrings (ARGS="-k split" selects)
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -m "not faults" $(ARGS)
+
+faults: $(STAMP) ## Run the long tests, which stop processes and servers in the middle of their work
+	$(PYTEST) -m faults $(ARGS)
 
 check: $(STAMP) ## Lint, check the formatting and the types
 	$(BIN)/ruff check .

@@ -233,7 +233,7 @@ def test_parents_that_do_not_agree_are_never_read_together(pipeline: Pipeline) -
 def test_a_change_taken_back_and_made_again_is_tried_again(pipeline: Pipeline) -> None:
     pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.tick() == {"cluster_allocation": WIDE_CELLS}
-    pipeline.condense_with("wide", gamma=0.5)
+    pipeline.condense_with("wide", gamma=0.25)
     assert pipeline.tick() == {}
     pipeline.condense_with("wide", gamma=0.75)
     assert pipeline.tick() == {"cluster_allocation": WIDE_CELLS}

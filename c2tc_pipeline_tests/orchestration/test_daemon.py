@@ -16,7 +16,7 @@ from c2tc_pipeline.orchestration.automation import SENSOR_NAME
 from c2tc_pipeline_tests.made_tables import mixed_table
 from c2tc_pipeline_tests.orchestration.live import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 TABLE = "people"
 CELL = f"{TABLE}|0.1"

@@ -18,6 +18,8 @@ from c2tc_pipeline.tables import read_delivery, read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_server
 
+pytestmark = pytest.mark.faults
+
 # Rows that do not fit into the buffers between server and client.
 ROWS = 400_000
 QUERY = f"SELECT n AS a, repeat(md5(n::text), 4) AS b FROM generate_series(1, {ROWS}) AS n"
