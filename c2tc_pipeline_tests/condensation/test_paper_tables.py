@@ -22,6 +22,8 @@ TABLES = (
     *("electricity", "electricity_full", "adult", "diabetes130us", "airlines", "covertype", "jannis", "higgs"),
     *("microsoft", "road_safety", "road_safety_full"),
 )
+LARGEST = {"covertype", "road_safety_full"}
+"""They take a minute together, and wait for the long tests."""
 WHOLE_WAY, FROM_ENCODED = 0.001, {0.01: 20_000, 0.0001: None}
 """The ratios, and of how many rows at most those are taken that start from encoded ones."""
 
@@ -38,7 +40,9 @@ def test_no_table_is_forgotten(described: dict[str, Any]) -> None:
     assert set(TABLES) == set(described)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.faults] if name in LARGEST else []) for name in TABLES]
+)
 def test_a_table_at_every_ratio(shared_data: Path, described: dict[str, Any], name: str) -> None:
     label = described[name]["label"]
     frame = read_table(shared_data / described[name]["file"])

@@ -20,7 +20,7 @@ from c2tc_pipeline_tests.orchestration.processes import ended, start
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 
 def rig_in(folder: Path) -> Rig:
@@ -67,10 +67,7 @@ def killed_at_every_boundary(rig: Rig, job: str, partition: str | None, moment: 
 
 
 # The moments differ only in what the next run finds of the asset; to find finished ones, one job will do.
-@pytest.mark.parametrize(
-    ("moment", "jobs"),
-    [pytest.param("before", [*JOBS], marks=pytest.mark.faults), ("after", ["ingest_job"])],
-)
+@pytest.mark.parametrize(("moment", "jobs"), [("before", [*JOBS]), ("after", ["ingest_job"])])
 def test_a_run_killed_at_every_asset_ends_with_the_same_bytes(
     rig: Rig, undisturbed: Rig, moment: str, jobs: list[str]
 ) -> None:
@@ -100,7 +97,6 @@ def started(rig: Rig, *fault: str) -> subprocess.Popen[bytes]:
         )
 
 
-@pytest.mark.faults
 def test_a_step_whose_process_is_killed_is_tried_again(rig: Rig, undisturbed: Rig) -> None:
     assert started(rig, "killed_once_in_encoder").wait(300) == 0, (rig.folder / "log.txt").read_text()
     assert (rig.folder / "killed").exists()
@@ -110,7 +106,6 @@ def test_a_step_whose_process_is_killed_is_tried_again(rig: Rig, undisturbed: Ri
     assert differing(rig.stored_files(), undisturbed.stored_files(*JOBS["ingest_job"])) == []
 
 
-@pytest.mark.faults
 def test_a_step_that_outlives_its_killed_run_comes_too_late(rig: Rig, undisturbed: Rig) -> None:
     for pipe in ("alive", "go"):
         os.mkfifo(rig.folder / pipe)
