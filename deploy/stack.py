@@ -1,0 +1,232 @@
+"""A stack at work: its services started one after the other, watched, and stopped in the reverse order.
+
+The process that started them is the one that stops them. It holds a lock on the folder while it lives, so that nobody
+starts a second stack there; what is left of one that was killed is ended by the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from c2tc_pipeline.errors import InputError
+from deploy.layout import Layout
+from deploy.services import Service, all_services
+
+START_SECONDS = 180.0
+STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+
+Report = Callable[[str], object]
+
+
+class ServiceFailedError(RuntimeError):
+    """A service did not start, or ended by itself; the message shows the end of its log."""
+
+
+class Stack:
+    """Running services, in the order in which they were started.
+
+    Parameters
+    ----------
+    layout : Layout
+        Their folder.
+    report : callable
+        Told, line by line, what happens.
+    """
+
+    def __init__(self, layout: Layout, report: Report) -> None:
+        self.layout = layout
+        self._report = report
+        self._running: list[tuple[Service, subprocess.Popen[bytes]]] = []
+
+    def start(self, service: Service) -> None:
+        """Start a service, and wait until it is ready."""
+        service.before()
+        since = time.monotonic()
+        with self._log(service).open("ab") as log:
+            process = subprocess.Popen(
+                service.command,
+                env=service.environment,
+                cwd=self.layout.folder,
+                user=service.account,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # In a group of its own: Ctrl-C is for us, and what it leaves behind can be ended with it.
+                start_new_session=True,
+            )
+        self._running.append((service, process))
+        self._remember()
+        while not service.is_ready():
+            if process.poll() is not None:
+                raise ServiceFailedError(self._failure(service, f"ended with code {process.returncode}"))
+            if time.monotonic() - since > START_SECONDS:
+                raise ServiceFailedError(self._failure(service, f"was not ready after {START_SECONDS:g} s"))
+            time.sleep(_POLL_SECONDS)
+        service.after()
+        self._report(f"{service.name:15} ready after {time.monotonic() - since:4.1f} s  {service.where}".rstrip())
+
+    def watch(self) -> None:
+        """Return never, but raise as soon as a service ends."""
+        while True:
+            for service, process in self._running:
+                if process.poll() is not None:
+                    raise ServiceFailedError(self._failure(service, f"ended with code {process.returncode}"))
+            time.sleep(_POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Stop all services, the last one first; those that do not end in time are killed."""
+        while self._running:
+            service, process = self._running[-1]
+            since = time.monotonic()
+            with suppress(ProcessLookupError):
+                process.send_signal(service.stop)
+            try:
+                process.wait(STOP_SECONDS)
+                how = "stopped"
+            except subprocess.TimeoutExpired:
+                how = "killed"
+            # Its children have no work without it.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for path in service.leaves:
+                path.unlink(missing_ok=True)
+            self._running.pop()
+            self._remember()
+            self._report(f"{service.name:15} {how} after {time.monotonic() - since:4.1f} s")
+
+    def _log(self, service: Service) -> Path:
+        return self.layout.logs / f"{service.name}.log"
+
+    def _failure(self, service: Service, what: str) -> str:
+        log = self._log(service)
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        return f"The service {service.name} {what}; its log {log} ends with:\n{tail}"
+
+    def _remember(self) -> None:
+        """Note the processes for whoever has to end them if this one can't."""
+        import psutil
+
+        noted = []
+        for _, process in self._running:
+            with suppress(psutil.NoSuchProcess):
+                noted.append([process.pid, psutil.Process(process.pid).create_time()])
+        # In one step: half a note would keep the next stack from starting, just when it has something to end.
+        draft = processes_file(self.layout).with_suffix(".new")
+        draft.write_text(json.dumps(noted))
+        draft.replace(processes_file(self.layout))
+
+
+def processes_file(layout: Layout) -> Path:
+    """Return where a stack notes its processes."""
+    return layout.folder / "processes.json"
+
+
+@contextmanager
+def running_stack(
+    layout: Layout, *, ports: Mapping[str, int], workers: int, memory: str, report: Report
+) -> Iterator[Stack]:
+    """Start all services in a folder, and stop them with the block.
+
+    Parameters
+    ----------
+    layout : Layout
+        The folder and the catalogue.
+    ports : mapping of str to int
+        Ports that somebody chose; all others are free ones.
+    workers, memory : int, str
+        Processes of Dask, and what each may use; without workers there is no Dask.
+    report : callable
+        Told, line by line, what happens.
+
+    Raises
+    ------
+    InputError
+        When something is missing, or a stack runs there already.
+    ServiceFailedError
+        When a service does not start.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_locked(layout))
+        end_leftovers(layout, report)
+        layout.make(ports)
+        running = Stack(layout, report)
+        services = all_services(layout, workers, memory)
+        stack.callback(running.stop)
+        for service in services:
+            running.start(service)
+        yield running
+
+
+def holder(layout: Layout) -> int | None:
+    """Return the process that runs the stack of a folder, or None."""
+    path = _lock_file(layout)
+    if not path.exists():
+        return None
+    with path.open("r") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(path.read_text())
+    return None
+
+
+def take_down(layout: Layout) -> bool:
+    """Ask the process that runs a stack to stop it, and wait until it has; tell whether there was one."""
+    process = holder(layout)
+    if process is None:
+        return False
+    os.kill(process, signal.SIGTERM)
+    give_up = time.monotonic() + 10 * STOP_SECONDS
+    while holder(layout) == process:
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"The stack of process {process} did not stop; see {layout.logs}.")
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _lock_file(layout: Layout) -> Path:
+    return layout.folder / "stack.lock"
+
+
+@contextmanager
+def _locked(layout: Layout) -> Iterator[None]:
+    layout.folder.mkdir(parents=True, exist_ok=True)
+    with _lock_file(layout).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"A stack runs in {layout.folder} already; stop it with: python -m deploy down --folder {layout.folder}"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def end_leftovers(layout: Layout, report: Report) -> None:
+    """Kill what a stack left behind whose own process was killed."""
+    import psutil
+
+    path = processes_file(layout)
+    for number, born in json.loads(path.read_text()) if path.exists() else []:
+        # The number may be another process's by now; its time of birth tells.
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(number)
+            if process.create_time() == born:
+                report(f"Ending process {number} ({process.name()}), left by a stack that was killed.")
+                family = [*process.children(recursive=True), process]
+                for each in family:
+                    with suppress(psutil.NoSuchProcess):
+                        each.kill()
+                psutil.wait_procs(family, timeout=STOP_SECONDS)
