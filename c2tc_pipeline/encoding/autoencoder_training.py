@@ -13,6 +13,7 @@ from c2tc_pipeline.devices import Place, on_device
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
 from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch, distinct_rows
+from c2tc_pipeline.encoding.stored_state import array
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 # Steps an epoch takes at least, and the largest batch it takes them with.
@@ -83,8 +84,16 @@ class TrainedAutoencoder:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> TrainedAutoencoder:
-        """Rebuild from :meth:`to_arrays`; other arrays are ignored."""
-        return cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
+        """Rebuild from :meth:`to_arrays`; other arrays are ignored, and those that do not fit are a ``ValueError``."""
+        w_in = array(arrays, "w_in", None, None)
+        w_code = array(arrays, "w_code", w_in.shape[1], None)
+        return cls(
+            w_in=w_in,
+            b_in=array(arrays, "b_in", w_in.shape[1]),
+            w_code=w_code,
+            b_code=array(arrays, "b_code", w_code.shape[1]),
+            losses=array(arrays, "losses", None),
+        )
 
 
 def default_batch_size(rows: int) -> int:
@@ -98,12 +107,56 @@ def default_batch_size(rows: int) -> int:
     return min(max(rows // LEAST_STEPS, 64), _LARGEST_BATCH)
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """Which rows each step takes: batches are drawn once and visited in a new order each time.
+
+    Parameters
+    ----------
+    batches : tuple of tensor of int
+        The rows of each batch.
+    epochs : tuple of tuple of int
+        The batches of each epoch's steps.
+
+    Examples
+    --------
+    >>> schedule = Schedule.draw(100, 64, epochs=2, generator=torch.Generator().manual_seed(0))
+    >>> [len(batch) for batch in schedule.batches], schedule.steps, schedule.rows_an_epoch
+    ([64, 36], 32, 800)
+    """
+
+    batches: tuple[torch.Tensor, ...]
+    epochs: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def draw(cls, rows: int, batch_size: int, epochs: int, generator: torch.Generator) -> Schedule:
+        """Shuffle rows into batches, and batches into the steps of each epoch."""
+        batches = torch.randperm(rows, generator=generator).split(batch_size)
+        # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
+        passes = max(1, LEAST_STEPS // len(batches))
+
+        def shuffled() -> list[int]:
+            return [int(i) for _ in range(passes) for i in torch.randperm(len(batches), generator=generator)]
+
+        return cls(batches, tuple(tuple(shuffled()) for _ in range(epochs)))
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+        return sum(len(visits) for visits in self.epochs)
+
+    @property
+    def rows_an_epoch(self) -> int:
+        """Rows that the steps of an epoch take, those of repeated passes counted again."""
+        return sum(len(self.batches[index]) for index in self.epochs[0])
+
+
 def train_autoencoder(
     tables: Sequence[np.ndarray],
     places: np.ndarray,
     settings: AutoencoderSettings,
     *,
-    device: str = "cpu",
+    device: str | Place = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainedAutoencoder:
     """Train the autoencoder on looked-up rows; rows with equal categories are merged and weighted.
@@ -118,8 +171,9 @@ def train_autoencoder(
         The category of each row in each column.
     settings : AutoencoderSettings
         Widths, epochs, steps, seed.
-    device : str
-        A torch device. If its memory does not hold a batch, the gradient of a step is added up over parts of the batch.
+    device : str or Place
+        A torch device, or a place on one. If its memory does not hold a batch, the gradient of a step is added up over
+        parts of the batch.
     progress : callable, optional
         Called with (epochs done, epochs in all).
 
@@ -161,26 +215,22 @@ def _train_at(
         rows, model.sizes, most=max(size // _ROWS_PER_COMBINATION, _LEAST_COMBINATIONS), device=place.device
     )
     start_at_components(model, joined.batch(torch.arange(len(rows), device=place.device)), weight, generator)
-    shuffled = torch.randperm(len(rows), generator=generator).to(place.device)
+    schedule = Schedule.draw(len(rows), size, settings.epochs, generator)
     batches = [
         [_Part.of(model, joined, part, weight, len(picked)) for part in picked.split(place.part_of(len(picked)))]
-        for picked in shuffled.split(size)
+        for picked in (batch.to(place.device) for batch in schedule.batches)
     ]
-    # Merging may leave a handful of rows; an epoch still takes as many steps as a table of many rows would.
-    passes = max(1, LEAST_STEPS // len(batches))
-    steps = settings.epochs * passes * len(batches)
     flat = FlatWeights(model)
     optimiser = AdamW(flat)
     losses = []
-    for epoch in range(settings.epochs):
+    for epoch, visits in enumerate(schedule.epochs):
         total = torch.zeros((), device=place.device)
-        orders = [torch.randperm(len(batches), generator=generator).tolist() for _ in range(passes)]
-        for parts in (batches[index] for order in orders for index in order):
+        for parts in (batches[index] for index in visits):
             loss, gradients = _loss_and_gradients(model, parts)
             total += loss
             flat.gradients.copy_(torch.cat([gradient.reshape(-1) for gradient in gradients]) * _clip(gradients))
-            optimiser.step(step_length(settings.learning_rate, optimiser.taken, steps))
-        losses.append(float(total) / (passes * len(rows)))
+            optimiser.step(step_length(settings.learning_rate, optimiser.taken, schedule.steps))
+        losses.append(float(total) / schedule.rows_an_epoch)
         if progress is not None:
             progress(epoch + 1, settings.epochs)
     # Copied, because they are views into a vector that holds the decoder, too.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.kinds import to_numbers, to_text
-from c2tc_pipeline.tables.roles import Role, infer_roles
+from c2tc_pipeline.tables.overview import TableOverview
+from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles
+from c2tc_pipeline.threads import side_by_side
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
-_BLOCK_ROWS = 65_536
+_BLOCK_ROWS = 32_768
 
 
 Progress = Callable[[int, int], None]
@@ -32,9 +36,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     roles: Mapping[str, Role | str] | None
+    random_state: int
     classes_: Any
 
-    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> TableEncoder:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        progress: Progress | None = None,
+        decided: Mapping[str, ColumnRole] | None = None,
+    ) -> TableEncoder:
         """Learn the encoding from training rows.
 
         Parameters
@@ -45,6 +57,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Labels; needed when a column is encoded by its target.
         progress : callable, optional
             Called with (steps done, steps in all) by encoders that take long.
+        decided : mapping of str to ColumnRole, optional
+            What is known of every column already; it is inferred by default.
 
         Returns
         -------
@@ -54,7 +68,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_frame(X, fitting=True)
         self._remember_columns(X, frame)
         labels = None if y is None else _as_labels(y, len(frame))
-        self.roles_ = infer_roles(frame, overrides=self.roles)
+        self.roles_ = infer_roles(frame, overrides=self.roles) if decided is None else dict(decided)
         self.classes_, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
         kept = [column for column in self.roles_.values() if column.role is not Role.DROP]
         if not kept:
@@ -62,13 +76,34 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"No column can be encoded: all {len(self.roles_)} are constant, empty or identifiers "
                 f"(n_samples={len(frame)}); give them roles to keep them."
             )
-        typed = pd.DataFrame({column.name: as_role(frame[column.name], column.role) for column in kept})
-        self.parts_ = [part for part in self._fit_parts(typed, codes, progress) if part.columns]
+        typed = pd.DataFrame({column.name: as_role(frame[column.name], column.role) for column in kept}, copy=False)
+        statistics = TableStatistics.of(typed, codes, seed=int(self.random_state))
+        return self._fit(statistics, list(typed.columns), progress)
+
+    def fit_overview(self, overview: TableOverview, *, progress: Progress | None = None) -> TableEncoder:
+        """Learn the encoding from what one pass over a table has gathered; as :meth:`fit` does from rows in memory.
+
+        Parameters
+        ----------
+        overview : TableOverview
+            The table; its roles count.
+        progress : callable, optional
+            Called with (steps done, steps in all) by encoders that take long.
+        """
+        columns = overview.kept
+        self.roles_ = {name: overview.roles[name] for name in columns}
+        self.n_features_in_, self.columns_ = len(columns), columns
+        self.feature_names_in_ = np.array(columns, dtype=object)
+        self.classes_ = np.unique(_as_labels(overview.classes.values, len(overview.classes.values)))
+        return self._fit(TableStatistics.gathered(overview), columns, progress)
+
+    def _fit(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> TableEncoder:
+        self.parts_ = [part for part in self._fit_parts(statistics, columns, progress) if part.columns]
         return self
 
     @abstractmethod
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
-        """Fit the parts to the kept columns, converted to their roles; ``y`` holds class numbers."""
+    def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
+        """Fit the parts to the statistics of the kept columns."""
 
     def transform(self, X: Any) -> np.ndarray:
         """Encode rows.
@@ -99,8 +134,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = self._checked_frame(X)[[name for part in self.parts_ for name in part.columns]]
         n = len(frame) if rows is None else len(rows)
         out = np.empty((n, sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
-        for start in range(0, n, _BLOCK_ROWS):
-            here = slice(start, min(start + _BLOCK_ROWS, n))
+
+        def encode(here: slice) -> None:
             block = frame.iloc[here] if rows is None else frame.iloc[rows[here]]
             column = 0
             for part in self.parts_:
@@ -108,6 +143,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 encoded = part.encode(typed)
                 out[here, column : column + encoded.shape[1]] = encoded
                 column += encoded.shape[1]
+
+        blocks = [slice(start, min(start + _BLOCK_ROWS, n)) for start in range(0, n, _BLOCK_ROWS)]
+        for _ in side_by_side([partial(encode, here) for here in blocks]):
+            pass
         return out
 
     def add_noise(self, encoded: np.ndarray) -> np.ndarray:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.devices import resolve_device
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least, check_ngram_range
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.similarity import SimilarityPart
+from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.errors import InputError
@@ -95,6 +94,7 @@ class HybridEncoder(TableEncoder):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"age": [25, 40, 61, 33], "job": ["nurse", "engineer", "senior engineer", "nurse"]})
     >>> encoder = HybridEncoder(random_state=0).fit(rows, ["no", "yes", "yes", "no"])
     >>> encoder.get_feature_names_out().tolist()
@@ -185,56 +185,57 @@ class HybridEncoder(TableEncoder):
         self.cache_hit_ = None
         self.losses_ = next((part.weights.losses for part in self.parts_ if isinstance(part, SimilarityPart)), None)
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
+    def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_at_least(1, epochs=self.epochs, hidden_dim=self.hidden_dim, max_prototypes=self.max_prototypes)
         check_at_least(1, latent_dim=self.latent_dim, batch_size=self.batch_size)
         check_at_least(0, smoothing=self.smoothing, noise=self.noise, learning_rate=self.learning_rate)
         check_ngram_range(self.ngram_range)
         self.notices_ = []
-        by_role = {role: [c for c in frame.columns if self.roles_[c].role is role] for role in Role}
-        binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(*factorise(frame[c]))]
+        by_role = {role: [c for c in columns if self.roles_[c].role is role] for role in Role}
+        binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(statistics.categories(c))]
         codes = [c for c in by_role[Role.CODE] if c not in binary]
-        self.string_choices_ = self._choose_strings(frame[by_role[Role.STRING]], y)
+        self.string_choices_ = self._choose_strings(statistics, by_role[Role.STRING])
         as_words = [choice.column for choice in self.string_choices_ if choice.encoding == "similarity"]
         as_codes = [choice.column for choice in self.string_choices_ if choice.encoding == "target"]
         parts: list[Part] = [
-            NumericPart.fit(frame, by_role[Role.NUMERIC], self.numeric, seed=self.random_state),
-            BinaryPart.fit(frame, binary),
+            NumericPart.fit(statistics, by_role[Role.NUMERIC], self.numeric),
+            BinaryPart.fit(statistics, binary),
         ]
         if codes or as_codes:
-            parts.append(self._fit_target(frame, codes + as_codes, y))
+            parts.append(self._fit_target(statistics, codes + as_codes))
         self.cache_hit_, self.losses_ = None, None
         if as_words:
-            parts.append(self._fit_similarity(frame, as_words, progress))
+            parts.append(self._fit_similarity(statistics, as_words, progress))
         return parts
 
-    def _choose_strings(self, frame: pd.DataFrame, y: np.ndarray | None) -> list[StringChoice]:
+    def _choose_strings(self, statistics: TableStatistics, columns: list[str]) -> list[StringChoice]:
         if self.strings not in STRING_ENCODINGS:
             raise InputError(
                 f"String encoding {self.strings!r} is unknown; choose one of: {', '.join(STRING_ENCODINGS)}."
             )
         if self.strings != "auto":
-            return [StringChoice(name, self.strings, "set by the user") for name in frame.columns]
-        if y is None:
-            return [StringChoice(name, "similarity", "no labels to choose by") for name in frame.columns]
+            return [StringChoice(name, self.strings, "set by the user") for name in columns]
+        if not statistics.is_labelled:
+            return [StringChoice(name, "similarity", "no labels to choose by") for name in columns]
         return [
             choose_string_encoding(
-                frame[name],
-                y,
-                int(y.max()) + 1,
+                name,
+                statistics.categories(name),
                 ngram_range=self.ngram_range,
                 max_prototypes=self.max_prototypes,
             )
-            for name in frame.columns
+            for name in columns
         ]
 
-    def _fit_target(self, frame: pd.DataFrame, columns: list[str], y: np.ndarray | None) -> TargetPart:
-        if y is None:
+    def _fit_target(self, statistics: TableStatistics, columns: list[str]) -> TargetPart:
+        if not statistics.is_labelled:
             raise InputError(f"Column {columns[0]!r} is encoded by the label's mean: pass the labels y to fit.")
         names = [str(value) for value in self.classes_]
-        return TargetPart.fit(frame, columns, y, names, smoothing=self.smoothing, scalar=self.scalar_target)
+        return TargetPart.fit(statistics, columns, names, smoothing=self.smoothing, scalar=self.scalar_target)
 
-    def _fit_similarity(self, frame: pd.DataFrame, columns: list[str], progress: Progress | None) -> SimilarityPart:
+    def _fit_similarity(
+        self, statistics: TableStatistics, columns: list[str], progress: Progress | None
+    ) -> SimilarityPart:
         for name in columns:
             if self.roles_[name].distinct > self.max_prototypes:
                 message = (
@@ -251,7 +252,7 @@ class HybridEncoder(TableEncoder):
             seed=int(self.random_state),
         )
         part, found = SimilarityPart.fit(
-            frame,
+            statistics,
             columns,
             ngram_range=self.ngram_range,
             max_prototypes=self.max_prototypes,

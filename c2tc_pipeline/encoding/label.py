@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.encoding.categories import factorise, natural_order
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.encoding.stored_state import text_lists, texts
+from c2tc_pipeline.tables.categories import factorise, natural_order
 from c2tc_pipeline.tables.roles import Role
 
 
@@ -20,7 +22,7 @@ class LabelPart(Part):
 
     Examples
     --------
-    >>> part = LabelPart.fit(pd.DataFrame({"c": ["b", "a", "c"]}), ["c"])
+    >>> part = LabelPart.fit(TableStatistics.of(pd.DataFrame({"c": ["b", "a", "c"]})), ["c"])
     >>> part.encode(pd.DataFrame({"c": ["a", "c", "?"]})).ravel().round(2)
     array([0.  , 0.67, 1.  ], dtype=float32)
     """
@@ -32,9 +34,9 @@ class LabelPart(Part):
         self.keys = keys
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, columns: Sequence[str]) -> LabelPart:
+    def fit(cls, statistics: TableStatistics, columns: Sequence[str]) -> LabelPart:
         """Learn the categories of each column."""
-        return cls(list(columns), [sorted(factorise(frame[name])[1], key=natural_order) for name in columns])
+        return cls(list(columns), [sorted(statistics.categories(name).keys, key=natural_order) for name in columns])
 
     def names(self) -> list[str]:
         return list(self.columns)
@@ -57,7 +59,8 @@ class LabelPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        return cls(list(values["columns"]), list(values["keys"]))
+        columns = texts(values["columns"])
+        return cls(columns, text_lists(values["keys"], len(columns)))
 
 
 class LabelEncoder(TableEncoder):
@@ -88,9 +91,9 @@ class LabelEncoder(TableEncoder):
         self.roles = roles
         self.random_state = random_state
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
-        numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
+    def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
+        numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]
         return [
-            NumericPart.fit(frame, numeric, self.numeric, seed=self.random_state),
-            LabelPart.fit(frame, [name for name in frame.columns if name not in numeric]),
+            NumericPart.fit(statistics, numeric, self.numeric),
+            LabelPart.fit(statistics, [name for name in columns if name not in numeric]),
         ]

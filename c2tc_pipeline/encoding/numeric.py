@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.statistics import TableStatistics, as_numbers
+from c2tc_pipeline.encoding.stored_state import array, flags, numbers, texts
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables.close_numbers import CloseNumbers
 
 SCALINGS = ("quantile", "minmax")
 # Points of the distribution function that are kept; between them it is a straight line.
 _KNOTS = 1_001
-# Rows from which the distribution function is taken; its error at 100,000 rows is below half a percent.
-_SAMPLE_ROWS = 100_000
 
 
 class NumericPart(Part):
@@ -26,7 +27,8 @@ class NumericPart(Part):
 
     Examples
     --------
-    >>> part = NumericPart.fit(pd.DataFrame({"x": [1.0, 2.0, 1000.0]}), ["x"], "quantile", seed=0)
+    >>> rows = TableStatistics.of(pd.DataFrame({"x": [1.0, 2.0, 1000.0]}))
+    >>> part = NumericPart.fit(rows, ["x"], "quantile")
     >>> part.encode(pd.DataFrame({"x": [1.0, 2.0, 1e9]})).ravel()
     array([0. , 0.5, 1. ], dtype=float32)
     """
@@ -48,30 +50,31 @@ class NumericPart(Part):
         self.marked = marked
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, columns: Sequence[str], scaling: str, seed: int) -> NumericPart:
+    def fit(cls, statistics: TableStatistics, columns: Sequence[str], scaling: str) -> NumericPart:
         """Learn the limits or the distribution of each column."""
         if scaling not in SCALINGS:
             raise InputError(f"Numeric scaling {scaling!r} is unknown; choose one of: {', '.join(SCALINGS)}.")
         part = cls(list(columns), [], [], [], [])
-        rng = np.random.default_rng(seed)
-        picked = np.sort(rng.choice(len(frame), _SAMPLE_ROWS, replace=False)) if len(frame) > _SAMPLE_ROWS else None
         for name in part.columns:
-            values = _as_floats(frame[name])
-            present = values[~np.isnan(values)]
-            if np.isinf(present).any():
+            found = statistics.numbers(name)
+            if found.infinite:
                 raise InputError(
-                    f"Column {name!r} holds {np.isinf(present).sum()} infinite values; "
+                    f"Column {name!r} holds {found.infinite} infinite values; "
                     "replace them by numbers or leave them empty."
                 )
-            part.marked.append(len(present) < len(values))
-            part.medians.append(float(np.median(present)) if len(present) else 0.0)
-            limits = np.array([present.min(), present.max()]) if len(present) else np.zeros(2)
+            limits = np.zeros(2) if found.is_empty else np.array([found.low, found.high])
+            sample = as_numbers(statistics.sample[name])
+            if statistics.is_sampled:
+                # A sample may lack the limits.
+                sample = _with_limits(sample, limits)
+            if sample.dtype.kind == "f":
+                sample = sample[~np.isnan(sample)]
+            part.marked.append(found.missing > 0)
+            part.medians.append(float(np.median(sample)) if len(sample) else 0.0)
             if scaling == "minmax" or limits[0] == limits[1]:
                 knots, heights = limits, np.array([0.0, 1.0])
             else:
-                # A sample may lack the limits.
-                sample = values if picked is None else np.append(values[picked], limits)
-                knots, heights = _distribution(sample[~np.isnan(sample)])
+                knots, heights = _distribution(sample)
             part.knots.append(knots)
             part.heights.append(heights)
         return part
@@ -88,14 +91,11 @@ class NumericPart(Part):
         scaled, marks = [], []
         parts = zip(self.columns, self.knots, self.heights, self.medians, self.marked, strict=True)
         for name, knots, heights, median, marked in parts:
-            values = _as_floats(frame[name])
-            absent = np.isnan(values)
-            values = np.where(absent, median, values)
-            if knots[0] == knots[-1]:
-                scaled.append(np.zeros(len(values), dtype=np.float32))
-            else:
-                # Between knots closer than 1e-308 the slope is infinite.
-                scaled.append(np.clip(np.interp(values, knots, heights), 0, 1).astype(np.float32))
+            values = as_numbers(frame[name])
+            absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+            if absent.any():
+                values = np.where(absent, median, values)
+            scaled.append(_heights_at(values, knots, heights))
             if marked:
                 marks.append(absent.astype(np.float32))
         return np.stack([*scaled, *marks], axis=1) if scaled else np.empty((len(frame), 0), np.float32)
@@ -107,21 +107,49 @@ class NumericPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        count = range(len(values["columns"]))
-        knots, heights = [arrays[f"knots_{i}"] for i in count], [arrays[f"heights_{i}"] for i in count]
-        return cls(list(values["columns"]), knots, heights, list(values["medians"]), list(values["marked"]))
+        columns = texts(values["columns"])
+        count = len(columns)
+        knots = [array(arrays, f"knots_{i}", None) for i in range(count)]
+        heights = [array(arrays, f"heights_{i}", len(known)) for i, known in enumerate(knots)]
+        return cls(columns, knots, heights, numbers(values["medians"], count), flags(values["marked"], count))
 
 
-def _as_floats(series: pd.Series[Any]) -> np.ndarray:
-    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different values in ascending order, and how often each occurs."""
+    close = CloseNumbers.of(values, most=len(values))
+    if close is None:
+        return np.unique(values, return_counts=True)
+    counts = np.bincount(close.places)
+    there = np.flatnonzero(counts)
+    return there + close.low, counts[there]
+
+
+def _with_limits(sample: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return a sample and the limits of all rows, which need not fit the type of whole numbers that the sample has."""
+    if sample.dtype.kind == "f":
+        return np.append(sample, limits)
+    room = np.iinfo(sample.dtype)
+    fit = room.min <= limits[0] and limits[1] <= room.max
+    return np.append(sample, limits.astype(sample.dtype) if fit else limits)
+
+
+def _heights_at(values: np.ndarray, knots: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """Return the heights at some values, none of them missing; each of whole numbers close together is found once."""
+    if knots[0] == knots[-1]:
+        return np.zeros(len(values), dtype=np.float32)
+    close = CloseNumbers.of(values, most=len(values) // 2)
+    at = values if close is None else np.arange(close.low, close.low + close.width)
+    # Between knots closer than 1e-308 the slope is infinite.
+    found = np.clip(np.interp(at, knots, heights), 0, 1).astype(np.float32)
+    return np.asarray(found if close is None else found[close.places])
 
 
 def _distribution(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return points of the distribution function, with tied values at the middle of their step, from 0 to 1."""
-    distinct, counts = np.unique(values, return_counts=True)
+    distinct, counts = _counted(values)
     ranks = np.cumsum(counts) - counts / 2
     if len(distinct) > _KNOTS:
         # Evenly spaced in rank, first and last kept.
         kept = np.unique(np.searchsorted(ranks, np.linspace(ranks[0], ranks[-1], _KNOTS)))
         distinct, ranks = distinct[kept], ranks[kept]
-    return distinct, (ranks - ranks[0]) / (ranks[-1] - ranks[0])
+    return distinct.astype(np.float64, copy=False), (ranks - ranks[0]) / (ranks[-1] - ranks[0])

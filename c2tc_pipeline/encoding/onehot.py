@@ -11,10 +11,12 @@ import pandas as pd
 from scipy import sparse
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.encoding.stored_state import array, text_lists, texts
+from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.roles import Role
 
 
@@ -47,29 +49,28 @@ class OneHotPart(Part):
         self.high = high
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, columns: Sequence[str], most: int) -> OneHotPart:
+    def fit(cls, statistics: TableStatistics, columns: Sequence[str], most: int) -> OneHotPart:
         """Learn categories and components; ``most`` bounds the categories of a column."""
         keys, places = [], []
         for name in columns:
-            positions, column_keys = factorise(frame[name])
-            counts = np.bincount(positions[positions >= 0], minlength=len(column_keys))
-            kept = [key for _, key in sorted(zip(-counts, column_keys, strict=True))[:most]]
+            counts = statistics.categories(name)
+            kept = [key for _, key in sorted(zip(-counts.rows, counts.keys, strict=True))[:most]]
             keys.append(kept)
-            places.append(_places(positions, column_keys, kept))
+            places.append(_places(*factorise(statistics.sample[name]), kept))
         width = len(columns)
         part = cls(list(columns), keys, [], np.zeros(width), np.ones(width))
         if not columns:
             return part
         rows = np.stack(places, axis=1)
         edges = np.cumsum([0, *(len(kept) + 1 for kept in keys)])
-        distinct, counts = np.unique(rows, axis=0, return_counts=True)
+        distinct, repeats = np.unique(rows, axis=0, return_counts=True)
         flat = (distinct + edges[:-1]).ravel()
         onehot = sparse.csr_array(
             (np.ones(flat.size), flat, np.arange(0, flat.size + 1, width)), shape=(len(distinct), edges[-1])
         )
-        weighted = onehot.multiply(counts[:, None]).tocsr()
-        mean = np.asarray(weighted.sum(axis=0)).ravel() / counts.sum()
-        covariance = (onehot.T @ weighted).toarray() / counts.sum() - np.outer(mean, mean)
+        weighted = onehot.multiply(repeats[:, None]).tocsr()
+        mean = np.asarray(weighted.sum(axis=0)).ravel() / repeats.sum()
+        covariance = (onehot.T @ weighted).toarray() / repeats.sum() - np.outer(mean, mean)
         vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, :width]
         # The sign of an eigenvector is arbitrary; the largest entry is made positive so that reruns agree.
         vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
@@ -95,8 +96,11 @@ class OneHotPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        components = [arrays[f"component_{i}"] for i in range(len(values["columns"]))]
-        return cls(list(values["columns"]), list(values["keys"]), components, arrays["low"], arrays["high"])
+        columns = texts(values["columns"])
+        width = len(columns)
+        keys = text_lists(values["keys"], width)
+        components = [array(arrays, f"component_{i}", len(known) + 1, width) for i, known in enumerate(keys)]
+        return cls(columns, keys, components, array(arrays, "low", width), array(arrays, "high", width))
 
 
 class OneHotPcaEncoder(TableEncoder):
@@ -135,13 +139,13 @@ class OneHotPcaEncoder(TableEncoder):
         self.roles = roles
         self.random_state = random_state
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
+    def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_at_least(1, max_categories=self.max_categories)
-        numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
-        categorical = [name for name in frame.columns if name not in numeric]
+        numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]
+        categorical = [name for name in columns if name not in numeric]
         return [
-            NumericPart.fit(frame, numeric, self.numeric, seed=self.random_state),
-            OneHotPart.fit(frame, categorical, self.max_categories),
+            NumericPart.fit(statistics, numeric, self.numeric),
+            OneHotPart.fit(statistics, categorical, self.max_categories),
         ]
 
 

@@ -11,14 +11,19 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.encoding.stored_state import array, numbers, text_lists, texts
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
+from c2tc_pipeline.tables.categories import factorise
 
 # Part of every cache key: raise it when the trained weights change for the same input.
 AUTOENCODER_VERSION = 3
+
+# Longer n-grams than any string of a table has would only cost time.
+_LONGEST_NGRAM = 1_000
 
 
 class SimilarityPart(Part):
@@ -61,7 +66,7 @@ class SimilarityPart(Part):
     @classmethod
     def fit(
         cls,
-        frame: pd.DataFrame,
+        statistics: TableStatistics,
         columns: Sequence[str],
         *,
         ngram_range: tuple[int, int],
@@ -71,11 +76,11 @@ class SimilarityPart(Part):
         cache: ContentCache | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> tuple[SimilarityPart, CacheLookup[TrainedAutoencoder]]:
-        """Learn vocabularies and train the autoencoder, or fetch its weights from the cache."""
+        """Learn vocabularies and train the autoencoder on the sample, or fetch its weights from the cache."""
         vocabularies, places = [], []
         for name in columns:
-            vocabularies.append(Vocabulary.of_column(frame[name], ngram_range, max_prototypes))
-            places.append(vocabularies[-1].nearest_places(*factorise(frame[name])))
+            vocabularies.append(Vocabulary.of_counts(statistics.categories(name), ngram_range, max_prototypes))
+            places.append(vocabularies[-1].nearest_places(*factorise(statistics.sample[name])))
         tables = [vocabulary.similarities() for vocabulary in vocabularies]
         rows = np.stack(places, axis=1)
 
@@ -130,10 +135,17 @@ class SimilarityPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        shortest, longest = values["ngram_range"]
-        vocabularies = [Vocabulary(list(known), (shortest, longest)) for known in values["prototypes"]]
+        columns = texts(values["columns"])
+        prototypes = text_lists(values["prototypes"], len(columns))
+        shortest, longest = map(int, numbers(values["ngram_range"], 2))
+        if not 1 <= shortest <= longest <= _LONGEST_NGRAM:
+            raise ValueError("no lengths of n-grams")
         weights = TrainedAutoencoder.from_arrays(arrays)
-        return cls(list(values["columns"]), vocabularies, weights, arrays["low"], arrays["high"])
+        inputs, (_, outputs) = sum(len(known) + 1 for known in prototypes), weights.w_code.shape
+        if len(weights.w_in) != inputs:
+            raise ValueError("weights of other strings")
+        low, high = array(arrays, "low", outputs), array(arrays, "high", outputs)
+        return cls(columns, [Vocabulary(known, (shortest, longest)) for known in prototypes], weights, low, high)
 
 
 def _write_weights(weights: TrainedAutoencoder, directory: Path) -> None:

@@ -18,6 +18,7 @@ from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.onehot import OneHotPart, OneHotPcaEncoder
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.similarity import SimilarityPart
+from c2tc_pipeline.encoding.stored_state import texts
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline.errors import InputError
@@ -93,15 +94,17 @@ def load_encoder(directory: str | Path) -> TableEncoder:
         raise InputError(
             f"There is no encoder in {str(directory)!r} ({error.strerror}); choose the directory it was saved to."
         ) from None
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError):
+        raise DamagedArtefactError(damaged) from None
+    except (SafetensorError, MemoryError):
         raise DamagedArtefactError(damaged) from None
 
 
 def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
     encoder = ENCODERS[values["encoder"]](**_tuples(values["parameters"]))
-    encoder.columns_ = list(values["columns"])
+    encoder.columns_ = texts(values["columns"])
     encoder.n_features_in_ = len(encoder.columns_)
     if values["named"]:
         encoder.feature_names_in_ = np.array(encoder.columns_, dtype=object)
@@ -112,6 +115,9 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
         own = {name.split("/", 1)[1]: a for name, a in arrays.items() if name.startswith(f"{index}/")}
         encoder.parts_.append(PARTS[part["kind"]].from_state(part["values"], own))
     encoder.restore(values["record"])
+    encoded = [name for part in encoder.parts_ for name in part.columns]
+    if not encoded or not set(texts(encoded)) <= encoder.roles_.keys() <= set(encoder.columns_):
+        raise ValueError("parts for other columns")
     return encoder
 
 

@@ -12,14 +12,12 @@ column itself:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.target import smoothed_means
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.tables.category_counts import CategoryCounts
 
 # From this many categories on, whether letters predict labels can be measured; below, the shape of the values decides.
 _MEASURABLE = 50
@@ -49,18 +47,16 @@ class StringChoice:
 
 
 def choose_string_encoding(
-    series: pd.Series[Any], y: np.ndarray, n_classes: int, *, ngram_range: tuple[int, int], max_prototypes: int
+    name: str, counts: CategoryCounts, *, ngram_range: tuple[int, int], max_prototypes: int
 ) -> StringChoice:
     """Decide between similarity and target encoding for one column.
 
     Parameters
     ----------
-    series : Series
-        The column's training rows.
-    y : ndarray of int
-        The class of each row.
-    n_classes : int
-        Number of classes.
+    name : str
+        The column.
+    counts : CategoryCounts
+        Its strings, and how often each occurs in each class.
     ngram_range : tuple of int
         Shortest and longest n-gram.
     max_prototypes : int
@@ -68,18 +64,17 @@ def choose_string_encoding(
 
     Examples
     --------
-    >>> y = np.array([0, 1, 0, 1])
+    >>> import pandas as pd
     >>> for values in (["Husband", "Wife"] * 2, ["SFO", "LAX"] * 2):
-    ...     column = pd.Series(values, name="c")
-    ...     print(choose_string_encoding(column, y, 2, ngram_range=(2, 4), max_prototypes=99).encoding)
+    ...     counts = CategoryCounts.of(pd.Series(values), np.array([0, 1, 0, 1]))
+    ...     print(choose_string_encoding("c", counts, ngram_range=(2, 4), max_prototypes=99).encoding)
     similarity
     target
     """
-    name = str(series.name)
-    positions, keys = factorise(series)
+    keys = counts.keys
     share = float(np.mean([looks_like_code(key) for key in keys])) if keys else 0.0
     if len(keys) >= _MEASURABLE:
-        explained = lexical_signal(positions, keys, y, n_classes, ngram_range, max_prototypes)
+        explained = lexical_signal(counts, ngram_range, max_prototypes)
         if explained >= _LEAST_EXPLAINED:
             return StringChoice(name, "similarity", f"similar strings have similar labels (explains {explained:.0%})")
         return StringChoice(
@@ -106,29 +101,16 @@ def looks_like_code(text: str) -> bool:
     return mostly_digits or short
 
 
-def lexical_signal(
-    positions: np.ndarray,
-    keys: list[str],
-    y: np.ndarray,
-    n_classes: int,
-    ngram_range: tuple[int, int],
-    max_prototypes: int,
-) -> float:
+def lexical_signal(counts: CategoryCounts, ngram_range: tuple[int, int], max_prototypes: int) -> float:
     """Return the share of the label's variance between categories that similar strings explain; may be negative.
 
     The class shares of a category are predicted by those of all others, weighted by squared similarity and rows.
     """
-    counts = np.bincount(positions[positions >= 0], minlength=len(keys))
-    frequent = np.argsort(-counts, kind="stable")[:max_prototypes]
-    place = np.full(len(keys) + 1, -1)
-    place[frequent] = np.arange(len(frequent))
-    groups = place[positions]
-    kept = groups >= 0
-    targets = (y[kept, None] == np.arange(n_classes)).astype(np.float64)
+    frequent = np.argsort(-counts.rows, kind="stable")[:max_prototypes]
     # A few rows of smoothing keep categories that occur once from being all noise.
-    means = smoothed_means(groups[kept], targets, 5.0, len(frequent))
-    rows = counts[frequent].astype(np.float64)
-    alike = Vocabulary([keys[i] for i in frequent], ngram_range).similarities()[:-1, :-1].astype(np.float64) ** 2
+    means = smoothed_means(counts.table[frequent], np.eye(counts.table.shape[1]), 5.0)
+    rows = counts.rows[frequent].astype(np.float64)
+    alike = Vocabulary([counts.keys[i] for i in frequent], ngram_range).similarities()[:-1, :-1].astype(np.float64) ** 2
     np.fill_diagonal(alike, 0)
     alike *= rows
     overall = (rows @ means) / rows.sum()

@@ -13,8 +13,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.encoding.stored_state import array, text_lists, texts
+from c2tc_pipeline.tables.categories import factorise
 
 
 class TargetPart(Part):
@@ -35,8 +37,8 @@ class TargetPart(Part):
 
     Examples
     --------
-    >>> frame = pd.DataFrame({"day": [1, 1, 2, 2]})
-    >>> part = TargetPart.fit(frame, ["day"], np.array([0, 1, 1, 1]), ["no", "yes"], smoothing=0.0)
+    >>> rows = TableStatistics.of(pd.DataFrame({"day": [1, 1, 2, 2]}), np.array([0, 1, 1, 1]))
+    >>> part = TargetPart.fit(rows, ["day"], ["no", "yes"], smoothing=0.0)
     >>> part.encode(pd.DataFrame({"day": [1, 2, 7]})).ravel()
     array([0. , 1. , 0.5], dtype=float32)
     """
@@ -55,9 +57,8 @@ class TargetPart(Part):
     @classmethod
     def fit(
         cls,
-        frame: pd.DataFrame,
+        statistics: TableStatistics,
         columns: Sequence[str],
-        y: np.ndarray,
         classes: Sequence[str],
         *,
         smoothing: float,
@@ -67,12 +68,10 @@ class TargetPart(Part):
 
         Parameters
         ----------
-        frame : DataFrame
-            Training rows.
+        statistics : TableStatistics
+            Of the training rows, with labels.
         columns : sequence of str
             The columns to encode.
-        y : ndarray of int
-            The class of each row.
         classes : sequence of str
             Names of the classes, for the names of outputs.
         smoothing : float
@@ -80,21 +79,21 @@ class TargetPart(Part):
         scalar : bool
             Average the class numbers themselves, as printed in the paper.
         """
-        targets = y[:, None].astype(np.float64)
+        # What a row of each class adds to the sums that are averaged.
+        targets = np.arange(len(classes), dtype=np.float64)[:, None]
         suffixes = [""]
         if not scalar and len(classes) > 2:
-            targets = (y[:, None] == np.arange(1, len(classes))).astype(np.float64)
+            targets = np.eye(len(classes))[:, 1:]
             suffixes = [f"__is_{name}" for name in classes[1:]]
-        overall = targets.mean(axis=0)
         keys, tables = [], []
         for name in columns:
-            positions, column_keys = factorise(frame[name])
-            means = smoothed_means(
-                np.where(positions < 0, len(column_keys), positions), targets, smoothing, len(column_keys) + 1
-            )
-            seen = np.append(np.ones(len(column_keys), dtype=bool), (positions < 0).any())
+            counts = statistics.categories(name)
+            rows = np.vstack([counts.table, counts.missing])
+            means = smoothed_means(rows, targets, smoothing)
+            seen = np.append(np.ones(len(counts.keys), dtype=bool), counts.missing.any())
             low, high = means[seen].min(axis=0), means[seen].max(axis=0)
-            keys.append(column_keys)
+            overall = rows.sum(axis=0) @ targets / rows.sum()
+            keys.append(counts.keys)
             tables.append(unit_scale(np.vstack([means, overall]), low, high))
         return cls(list(columns), keys, tables, suffixes)
 
@@ -119,20 +118,31 @@ class TargetPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        tables = [arrays[f"table_{i}"] for i in range(len(values["columns"]))]
-        return cls(list(values["columns"]), list(values["keys"]), tables, list(values["suffixes"]))
+        columns, suffixes = texts(values["columns"]), texts(values["suffixes"])
+        keys = text_lists(values["keys"], len(columns))
+        tables = [array(arrays, f"table_{i}", len(known) + 2, len(suffixes)) for i, known in enumerate(keys)]
+        return cls(columns, keys, tables, suffixes)
 
 
-def smoothed_means(groups: np.ndarray, targets: np.ndarray, smoothing: float, size: int) -> np.ndarray:
+def smoothed_means(rows: np.ndarray, targets: np.ndarray, smoothing: float) -> np.ndarray:
     """Return ``(m mean + lambda overall) / (m + lambda)`` for each group; an empty group gets the overall mean.
+
+    Parameters
+    ----------
+    rows : ndarray of int of shape (groups, classes)
+        Rows of each group by class.
+    targets : ndarray of shape (classes, outputs)
+        What is averaged: the value of a row of each class.
+    smoothing : float
+        How many rows the overall mean counts for.
 
     Examples
     --------
-    >>> smoothed_means(np.array([0, 0, 1]), np.array([[1.0], [1.0], [0.0]]), 1.0, 2).ravel().round(3)
+    >>> smoothed_means(np.array([[0, 2], [1, 0]]), np.array([[0.0], [1.0]]), 1.0).ravel().round(3)
     array([0.889, 0.333])
     """
-    counts = np.bincount(groups, minlength=size)[:, None]
-    sums = np.stack([np.bincount(groups, target, size) for target in targets.T], axis=1)
-    overall = targets.mean(axis=0)
+    counts = rows.sum(axis=1)[:, None]
+    sums = rows @ targets
+    overall = rows.sum(axis=0) @ targets / rows.sum()
     weight = counts + smoothing
     return np.where(weight > 0, (sums + smoothing * overall) / np.where(weight > 0, weight, 1), overall)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import pandas as pd
-
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.roles import Role
@@ -34,6 +32,7 @@ class TargetEncoder(TableEncoder):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"job": ["nurse", "cook", "nurse"]})
     >>> TargetEncoder().fit_transform(rows, [1, 0, 1]).ravel()
     array([1., 0., 1.], dtype=float32)
@@ -54,16 +53,16 @@ class TargetEncoder(TableEncoder):
         self.roles = roles
         self.random_state = random_state
 
-    def _fit_parts(self, frame: pd.DataFrame, y: np.ndarray | None, progress: Progress | None) -> list[Part]:
+    def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_at_least(0, smoothing=self.smoothing)
-        numeric = [name for name in frame.columns if self.roles_[name].role is Role.NUMERIC]
-        parts: list[Part] = [NumericPart.fit(frame, numeric, self.numeric, seed=self.random_state)]
-        categorical = [name for name in frame.columns if name not in numeric]
+        numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]
+        parts: list[Part] = [NumericPart.fit(statistics, numeric, self.numeric)]
+        categorical = [name for name in columns if name not in numeric]
         if categorical:
-            if y is None:
+            if not statistics.is_labelled:
                 raise InputError(f"Column {categorical[0]!r} is encoded by the label's mean: pass the labels y to fit.")
             names = [str(value) for value in self.classes_]
             parts.append(
-                TargetPart.fit(frame, categorical, y, names, smoothing=self.smoothing, scalar=self.scalar_target)
+                TargetPart.fit(statistics, categorical, names, smoothing=self.smoothing, scalar=self.scalar_target)
             )
         return parts

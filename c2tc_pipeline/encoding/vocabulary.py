@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.ngrams import NGramSimilarity
+from c2tc_pipeline.tables.category_counts import CategoryCounts
 
 
 class Vocabulary:
@@ -26,7 +23,9 @@ class Vocabulary:
 
     Examples
     --------
-    >>> vocabulary = Vocabulary.of_column(pd.Series(["red", "red", "reddish", None]), (2, 4), most=10)
+    >>> import pandas as pd
+    >>> counts = CategoryCounts.of(pd.Series(["red", "red", "reddish", None]))
+    >>> vocabulary = Vocabulary.of_counts(counts, (2, 4), most=10)
     >>> vocabulary.prototypes
     ['red', 'reddish']
     >>> vocabulary.similarities().round(2)
@@ -41,12 +40,10 @@ class Vocabulary:
         self._place = {text: index for index, text in enumerate(prototypes)}
 
     @classmethod
-    def of_column(cls, series: pd.Series[Any], ngram_range: tuple[int, int], most: int) -> Vocabulary:
-        """Build the vocabulary of a column from its training rows."""
-        positions, keys = factorise(series)
-        counts = np.bincount(positions[positions >= 0], minlength=len(keys))
+    def of_counts(cls, counts: CategoryCounts, ngram_range: tuple[int, int], most: int) -> Vocabulary:
+        """Build the vocabulary of a column from the counts of its strings."""
         # Ties go by the alphabet, so that the order of rows does not matter.
-        ranked = sorted(zip(-counts, keys, strict=True))[:most]
+        ranked = sorted(zip(-counts.rows, counts.keys, strict=True))[:most]
         return cls([key for _, key in ranked], ngram_range)
 
     def __len__(self) -> int:

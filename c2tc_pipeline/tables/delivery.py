@@ -73,9 +73,9 @@ def _read(source: Source) -> Delivery:
     if source.hashes_values:
         # One statement sees one state, and the digest is that of what it saw.
         values = ValuesHash()
-        frame = frame_of(values.watching(source.batches()))
+        frame = frame_of(values.watching(source.batches()), source.shown)
         return Delivery(frame, source.shown, before, values.hexdigest())
-    frame = frame_of(source.batches())
+    frame = frame_of(source.batches(), source.shown)
     digest = source.digest()
     if source.version() != before:
         raise ConnectionError(f"The source {source.shown} changed while it was being read.")

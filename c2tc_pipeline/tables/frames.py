@@ -1,40 +1,121 @@
-"""From Arrow batches to one data frame in memory."""
+"""From Arrow batches to one data frame in memory, if there is enough of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.errors import InputError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LIMIT_VARIABLE = "C2TC_MOST_TABLE_MB"
 
-def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
+
+def within_memory(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.RecordBatch]:
+    """Pass batches on as long as all of them together fit into this machine's memory.
+
+    A file of a few kilobytes can unpack to a terabyte, and a table may just be too large: both end in one sentence
+    instead of a killed process.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        The table.
+    shown : str
+        Its source, for the message.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"a": [1, 2]})
+    >>> sum(batch.num_rows for batch in within_memory([batch, batch], "t.csv"))
+    4
+    """
+    limit = most_table_bytes()
+    size = rows = 0
+    for batch in batches:
+        # A cell counts even where Arrow needs nothing for it.
+        size += max(batch.nbytes, batch.num_rows * max(batch.num_columns, 1))
+        rows += batch.num_rows
+        if size > limit:
+            raise InputError(
+                f"The table {shown} needs more than {limit / 1e6:,.0f} MB of memory, after {rows:,} rows; read fewer "
+                f"columns or rows, or raise {LIMIT_VARIABLE} (megabytes) if the machine has more."
+            )
+        yield batch
+
+
+def most_table_bytes() -> int:
+    """Return how large a table may be in memory: ``$C2TC_MOST_TABLE_MB``, or half of what this machine has."""
+    chosen = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if chosen:
+        if not chosen.isascii() or not chosen.isdigit() or int(chosen) < 1:
+            raise InputError(f"The variable {LIMIT_VARIABLE} is {chosen!r}; give a number of megabytes.")
+        return int(chosen) * 10**6
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_allowances()]) // 2
+
+
+def _allowances() -> list[int]:
+    """Return what a container may use, where this is one."""
+    found = []
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(Path(path).read_text()))
+    return found
+
+
+def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:
     """Join batches to a table; whole numbers and flags stay what they are where cells are missing.
 
     Parameters
     ----------
     batches : iterable of RecordBatch
         Of one schema, one at least.
+    shown : str
+        Their source, for messages.
 
     Returns
     -------
     DataFrame
         Rows numbered from 0.
 
+    Raises
+    ------
+    InputError
+        When the table does not fit into memory, or holds values that Python has no place for.
+
     Examples
     --------
     >>> import pyarrow as pa
-    >>> frame_of([pa.record_batch({"a": [1, None]}), pa.record_batch({"a": [3]})])["a"].dtype
+    >>> frame_of([pa.record_batch({"a": [1, None]}), pa.record_batch({"a": [3]})], "t.csv")["a"].dtype
     Int64Dtype()
     """
     import pyarrow as pa
+
+    # In a list, so that nobody but the conversion holds on to it.
+    held = [pa.Table.from_batches(within_memory(batches, shown))]
+    try:
+        return _converted(held)
+    except (ValueError, ArithmeticError, TypeError):
+        raise InputError(
+            f"The table {shown} holds values that their own types do not allow, such as the 25th hour of a day; write "
+            "it anew."
+        ) from None
+
+
+def _converted(held: list[pa.Table]) -> pd.DataFrame:
     import pyarrow.types as types
 
-    table = pa.Table.from_batches(batches)
+    table = held.pop()
     names = table.column_names
     with_gaps = {
         name: _with_gaps(table.column(name))

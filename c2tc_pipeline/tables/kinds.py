@@ -53,6 +53,21 @@ _OBJECT_KINDS = {
 _LARGEST_EXACT_FLOAT = 2.0**53
 
 
+def joined_kind(first: Kind, second: Kind) -> Kind:
+    """Return the kind of a column from those of two of its blocks.
+
+    Examples
+    --------
+    >>> joined_kind(Kind.WHOLE, Kind.REAL).value, joined_kind(Kind.EMPTY, Kind.TEXT).value
+    ('real', 'text')
+    """
+    if first is second or second is Kind.EMPTY:
+        return first
+    if first is Kind.EMPTY:
+        return second
+    return Kind.REAL if {first, second} == {Kind.WHOLE, Kind.REAL} else Kind.MIXED
+
+
 class Conversion(NamedTuple):
     """A converted column and the positions whose value did not fit.
 
@@ -133,14 +148,14 @@ def column_kind(series: pd.Series[Any]) -> Kind:
     if dtypes.is_integer_dtype(dtype):
         return Kind.WHOLE
     if dtypes.is_float_dtype(dtype):
-        return Kind.WHOLE if _all_whole(_as_float(series)) else Kind.REAL
+        return Kind.WHOLE if _all_whole(as_floats(series)) else Kind.REAL
     if dtypes.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
         return Kind.MOMENT
     if dtypes.is_timedelta64_dtype(dtype):
         return Kind.DURATION
     if dtypes.is_object_dtype(dtype):
         kind = _OBJECT_KINDS.get(dtypes.infer_dtype(series, skipna=True), Kind.MIXED)
-        if kind is Kind.REAL and _all_whole(_as_float(series)):
+        if kind is Kind.REAL and _all_whole(as_floats(series)):
             return Kind.WHOLE
         return kind
     return Kind.TEXT if dtypes.is_string_dtype(dtype) else Kind.MIXED
@@ -168,6 +183,10 @@ def to_numbers(series: pd.Series[Any]) -> Conversion:
     [86400.0, nan]
     """
     source = plain(series)
+    dtype = source.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+        numbers = source.astype(np.float32) if dtype == np.float16 else source
+        return Conversion(numbers, np.empty(0, dtype=np.int64))
     numbers = _numbers(source, column_kind(source))
     return Conversion(numbers, np.flatnonzero(numbers.isna().to_numpy() & source.notna().to_numpy()))
 
@@ -247,7 +266,14 @@ def _text_of(value: object) -> str:
     return str(value)
 
 
-def _as_float(series: pd.Series[Any]) -> np.ndarray:
+def as_floats(series: pd.Series[Any]) -> np.ndarray:
+    """Return a numeric column as float64, missing values as NaN.
+
+    Examples
+    --------
+    >>> as_floats(pd.Series([1, None], dtype="Int64"))
+    array([ 1., nan])
+    """
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
@@ -262,9 +288,6 @@ def _all_whole(floats: np.ndarray) -> bool:
 
 
 def _numbers(series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
-    dtype = series.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
-        return series.astype(np.float32) if dtype == np.float16 else series
     if kind is Kind.EMPTY:
         return pd.Series(np.nan, index=series.index, name=series.name)
     if kind is Kind.MOMENT:
@@ -274,10 +297,10 @@ def _numbers(series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     if kind in (Kind.TEXT, Kind.MIXED):
         return pd.to_numeric(to_text(series).astype(object), errors="coerce").astype(np.float64)
     if bool(series.isna().any()):
-        return pd.Series(_as_float(series), index=series.index, name=series.name)
+        return pd.Series(as_floats(series), index=series.index, name=series.name)
     if kind is Kind.BOOLEAN:
         return series.astype(np.int8)
-    if dtypes.is_object_dtype(dtype):
+    if dtypes.is_object_dtype(series.dtype):
         return series.astype(np.int64) if kind is Kind.WHOLE and _fits_int64(series) else series.astype(np.float64)
     return pd.Series(series.to_numpy(), index=series.index, name=series.name)
 

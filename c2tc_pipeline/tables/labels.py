@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pandas as pd
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.notices import Notice
-from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_codes, to_text
+from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_text
 
 # Up to this many different values a label is taken at its word, whatever its type.
 FEW_CLASSES = 20
 MOST_NUMBERED_CLASSES = 200
+# Every class becomes a row at least, so that more classes than this are no condensation of anything.
+MOST_CLASSES = 2**18
 
 
 def checked_labels(labels: pd.Series[Any], row_ids: np.ndarray, notices: list[Notice]) -> pd.Series[Any]:
@@ -51,26 +54,112 @@ def checked_labels(labels: pd.Series[Any], row_ids: np.ndarray, notices: list[No
     >>> checked_labels(pd.Series([1.0, 2.0, 1.0]), np.arange(3), []).tolist()
     [1, 2, 1]
     """
-    name = str(labels.name)
-    if len(labels) == 0:
-        raise InputError(f"Label column {name!r} is empty in every row; fill it or choose another label.")
-    kind = column_kind(labels)
-    if kind is Kind.MIXED:
-        notices.append(Notice("mixed_types", "holds labels of several types, which were read as strings", name))
-    values = _plain_values(labels, kind)
-    classes = int(values.nunique())
-    if classes == 1:
-        raise InputError(
-            f"Label column {name!r} has one class only ({str(values.iloc[0])!r}); choose a label with at least two."
-        )
-    if kind is Kind.REAL:
-        _refuse_infinities(values, name, row_ids)
-    if _looks_continuous(kind, classes, len(values)):
-        raise InputError(
-            f"Label column {name!r} looks continuous, with {classes} different values in {len(values)} rows; "
-            "choose a label with classes, or group its values into classes first."
-        )
-    return values
+    gatherer = LabelGatherer(str(labels.name))
+    gatherer.add(labels, row_ids)
+    gatherer.classes(notices)
+    return _plain_values(labels, column_kind(labels))
+
+
+@dataclass(frozen=True)
+class LabelClasses:
+    """The classes of a table.
+
+    Parameters
+    ----------
+    values : ndarray
+        The class values, sorted.
+    rows : ndarray of int
+        Rows of each class.
+    numbers : ndarray of int
+        For each number that :meth:`LabelGatherer.add` gave out, the place of its class in ``values``.
+    dtype : dtype
+        The type of a column of labels.
+    """
+
+    values: np.ndarray
+    rows: np.ndarray
+    numbers: np.ndarray
+    dtype: Any
+
+
+class LabelGatherer:
+    """Gathers the classes of a label column block by block.
+
+    Parameters
+    ----------
+    name : str
+        The label column.
+
+    Examples
+    --------
+    >>> gatherer = LabelGatherer("y")
+    >>> [gatherer.add(pd.Series(labels), np.arange(2)).tolist() for labels in (["no", "yes"], ["no"])]
+    [[0, 1], [0]]
+    >>> gatherer.classes([]).rows.tolist()
+    [2, 1]
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._kind = Kind.EMPTY
+        self._place: dict[Any, int] = {}
+        self._new: list[pd.Series[Any]] = []
+        self._first_rows: list[int] = []
+        self._counts = np.zeros(0, dtype=np.int64)
+
+    def add(self, labels: pd.Series[Any], row_ids: np.ndarray) -> np.ndarray:
+        """Take labels into account, none of them missing, and return their numbers, in order of first appearance."""
+        if not len(labels):
+            return np.empty(0, dtype=np.int64)
+        kind = column_kind(labels)
+        self._kind = joined_kind(self._kind, kind)
+        values = to_text(labels) if kind in (Kind.TEXT, Kind.MIXED) else plain(labels)
+        positions, distinct = pd.factorize(values)
+        known = len(self._place)
+        numbers = np.array([self._place.setdefault(value, len(self._place)) for value in distinct], dtype=np.int64)
+        if len(self._place) > MOST_CLASSES:
+            raise InputError(
+                f"Label column {self._name!r} has more than {MOST_CLASSES} different values; choose one with classes."
+            )
+        first = np.full(len(distinct), len(labels))
+        np.minimum.at(first, positions, np.arange(len(labels)))
+        new = numbers >= known
+        if new.any():
+            self._new.append(labels.iloc[first[new]])
+            self._first_rows += row_ids[first[new]].tolist()
+        counted = numbers[positions]
+        added = np.bincount(counted, minlength=len(self._place))
+        added[: len(self._counts)] += self._counts
+        self._counts = added
+        return counted
+
+    def known(self, labels: pd.Series[Any]) -> np.ndarray:
+        """Return the numbers of labels that were added before."""
+        values = to_text(labels) if self._kind in (Kind.TEXT, Kind.MIXED) else plain(labels)
+        positions, distinct = pd.factorize(values)
+        return np.array([self._place[value] for value in distinct], dtype=np.int64)[positions]
+
+    def classes(self, notices: list[Notice]) -> LabelClasses:
+        """Return the classes of all rows, or say why the labels can't be classes."""
+        name, kind, rows, classes = self._name, self._kind, int(self._counts.sum()), len(self._place)
+        if rows == 0:
+            raise InputError(f"Label column {name!r} is empty in every row; fill it or choose another label.")
+        if kind is Kind.MIXED:
+            notices.append(Notice("mixed_types", "holds labels of several types, which were read as strings", name))
+        values = _plain_values(pd.concat(self._new), kind)
+        if classes == 1:
+            raise InputError(
+                f"Label column {name!r} has one class only ({str(values.iloc[0])!r}); choose a label with at least two."
+            )
+        if kind is Kind.REAL:
+            _refuse_infinities(values, name, np.array(self._first_rows))
+        if _looks_continuous(kind, classes, rows):
+            raise InputError(
+                f"Label column {name!r} looks continuous, with {classes} different values in {rows} rows; "
+                "choose a label with classes, or group its values into classes first."
+            )
+        sorted_values, numbers = np.unique(values.to_numpy(), return_inverse=True)
+        return LabelClasses(sorted_values, np.bincount(numbers, self._counts).astype(np.int64), numbers, values.dtype)
 
 
 def _plain_values(labels: pd.Series[Any], kind: Kind) -> pd.Series[Any]:

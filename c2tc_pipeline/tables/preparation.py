@@ -7,8 +7,9 @@ an ``InputError`` here. Reading files belongs in :mod:`c2tc_pipeline.tables.read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,22 @@ class PreparedTable:
     roles: dict[str, ColumnRole]
     row_ids: np.ndarray
     notices: list[Notice] = field(default_factory=list)
+
+    def cells_of(self, column: pd.Series[Any]) -> pd.Series[Any]:
+        """Return the cells that a column of the source table has in these rows, without a copy if these are all rows.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"age": [31, 45, 28], "y": ["no", None, "yes"]})
+        >>> prepare_table(table, label="y").cells_of(table["age"]).tolist()
+        [31, 28]
+        """
+        return column if len(self.row_ids) == len(column) and self._are_the_first else column.iloc[self.row_ids]
+
+    @cached_property
+    def _are_the_first(self) -> bool:
+        """Whether these are the first rows of the source table, in its order."""
+        return bool((self.row_ids == np.arange(len(self.row_ids))).all())
 
     def to_frame(self) -> pd.DataFrame:
         """Return features and label as one table, the label last.
@@ -110,28 +127,68 @@ def prepare_table(
     """
     notices: list[Notice] = []
     table = _with_text_names(frame, notices)
-    if label not in table.columns:
-        raise InputError(f"There is no label column {label!r} in the table; {closest(label, table.columns)}.")
+    check_label_column(label, list(table.columns))
     if len(table) == 0:
-        raise InputError("The table has no rows; give one with at least two rows of different classes.")
+        raise InputError(NO_ROWS)
     labelled = table[label].notna().to_numpy()
     row_ids = np.flatnonzero(labelled).astype(np.int64)
     if len(row_ids) < len(table):
         table = table.iloc[row_ids]
-        dropped = len(labelled) - len(row_ids)
-        notices.append(Notice("missing_labels", f"{dropped} rows without a label were left out", label))
+        notices.append(missing_labels_notice(label, len(labelled) - len(row_ids)))
     y = checked_labels(table[label], row_ids, notices).set_axis(pd.RangeIndex(len(table)))
     if decided is None:
         decided = infer_roles(table, label=label, overrides=roles)
-    notices += _drop_notices(decided, overridden=roles or {}, rows=len(table))
-    features = {
-        name: _as_role(table[name], role.role, row_ids, notices).set_axis(y.index)
-        for name, role in decided.items()
-        if role.role is not Role.DROP
+    notices += drop_notices(decided, overridden=roles or {}, rows=len(table))
+    refuse_nothing_left(decided)
+    kept = [name for name, role in decided.items() if role.role is not Role.DROP]
+    mixed = {name for name in kept if decided[name].role is Role.STRING and column_kind(table[name]) is Kind.MIXED}
+    notices += mixed_types_notices(name for name in kept if name in mixed)
+    features = typed_columns(table, decided, row_ids).set_axis(y.index)
+    return PreparedTable(features, y, dict(decided), row_ids, notices)
+
+
+NO_ROWS = "The table has no rows; give one with at least two rows of different classes."
+
+
+def check_label_column(label: str, columns: Sequence[str]) -> None:
+    """Refuse a label that is no column."""
+    if label not in columns:
+        raise InputError(f"There is no label column {label!r} in the table; {closest(label, columns)}.")
+
+
+def missing_labels_notice(label: str, rows: int) -> Notice:
+    """Return what is said about rows without a label."""
+    return Notice("missing_labels", f"{rows} rows without a label were left out", label)
+
+
+def mixed_types_notices(names: Iterable[str]) -> list[Notice]:
+    """Return what is said about columns whose values are of several types."""
+    message = "holds values of several types and was read as strings"
+    return [Notice("mixed_types", message, name) for name in names]
+
+
+def typed_columns(table: pd.DataFrame, decided: Mapping[str, ColumnRole], row_ids: np.ndarray) -> pd.DataFrame:
+    """Return the columns that are kept in the form that their roles ask for, or say which value does not fit.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows, all columns that are kept among them.
+    decided : mapping of str to ColumnRole
+        The role of every column.
+    row_ids : ndarray of int
+        Where the rows stand in the source, for messages.
+
+    Examples
+    --------
+    >>> role = ColumnRole("x", Role.STRING, "set by the user", 2, 0)
+    >>> typed_columns(pd.DataFrame({"x": [7.0, 9.5]}), {"x": role}, np.arange(2))["x"].tolist()
+    ['7', '9.5']
+    """
+    columns = {
+        name: _as_role(table[name], role.role, row_ids) for name, role in decided.items() if role.role is not Role.DROP
     }
-    if not features:
-        raise InputError(_nothing_left(decided))
-    return PreparedTable(pd.DataFrame(features, copy=False), y, dict(decided), row_ids, notices)
+    return pd.DataFrame(columns, copy=False)
 
 
 def _with_text_names(frame: pd.DataFrame, notices: list[Notice]) -> pd.DataFrame:
@@ -148,9 +205,8 @@ def _with_text_names(frame: pd.DataFrame, notices: list[Notice]) -> pd.DataFrame
     return frame.set_axis(names, axis="columns")
 
 
-def _drop_notices(
-    decided: Mapping[str, ColumnRole], *, overridden: Mapping[str, Role | str], rows: int
-) -> list[Notice]:
+def drop_notices(decided: Mapping[str, ColumnRole], *, overridden: Mapping[str, Role | str], rows: int) -> list[Notice]:
+    """Return what is said about columns that were dropped without being asked to."""
     notices = []
     for name, role in decided.items():
         if role.role is not Role.DROP or name in overridden:
@@ -169,15 +225,15 @@ def _drop_notices(
     return notices
 
 
-def _as_role(series: pd.Series[Any], role: Role, row_ids: np.ndarray, notices: list[Notice]) -> pd.Series[Any]:
+def _as_role(series: pd.Series[Any], role: Role, row_ids: np.ndarray) -> pd.Series[Any]:
     name = str(series.name)
     if role is Role.STRING:
-        if column_kind(series) is Kind.MIXED:
-            notices.append(Notice("mixed_types", "holds values of several types and was read as strings", name))
         return to_text(series)
     values, refused = to_numbers(series) if role is Role.NUMERIC else to_codes(series)
     if values.dtype.kind == "f":
-        _refuse_infinities(values, name, row_ids)
+        infinite = np.isinf(values.to_numpy())
+        if infinite.any():
+            refuse_infinities(name, int(infinite.sum()), int(row_ids[int(np.argmax(infinite))]))
     if refused.size:
         wanted = "a number" if role is Role.NUMERIC else "a whole number"
         first = refused[0]
@@ -188,13 +244,12 @@ def _as_role(series: pd.Series[Any], role: Role, row_ids: np.ndarray, notices: l
     return values
 
 
-def _refuse_infinities(values: pd.Series[Any], name: str, row_ids: np.ndarray) -> None:
-    infinite = np.isinf(values.to_numpy())
-    if infinite.any():
-        raise InputError(
-            f"Column {name!r} holds {int(infinite.sum())} infinite values, the first in "
-            f"{row_named(row_ids[int(np.argmax(infinite))])}; replace them by numbers or leave them empty."
-        )
+def refuse_infinities(name: str, count: int, first: int) -> None:
+    """Refuse a column with infinite values, given their number and where the first one stands."""
+    raise InputError(
+        f"Column {name!r} holds {count} infinite values, the first in {row_named(first)}; "
+        "replace them by numbers or leave them empty."
+    )
 
 
 def row_named(position: int) -> str:
@@ -218,8 +273,11 @@ def row_named(position: int) -> str:
     return f"data row {position + 1} (the first is 1)"
 
 
-def _nothing_left(decided: Mapping[str, ColumnRole]) -> str:
+def refuse_nothing_left(decided: Mapping[str, ColumnRole]) -> None:
+    """Refuse a table of which no feature is kept."""
+    if any(role.role is not Role.DROP for role in decided.values()):
+        return
     if not decided:
-        return "The table has no column besides the label; give it at least one feature column."
+        raise InputError("The table has no column besides the label; give it at least one feature column.")
     reasons = ", ".join(f"{role.name!r} ({role.reason})" for role in list(decided.values())[:5])
-    return f"No feature column is left, all were dropped: {reasons}; give at least one of them a role."
+    raise InputError(f"No feature column is left, all were dropped: {reasons}; give at least one of them a role.")

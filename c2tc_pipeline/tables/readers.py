@@ -65,7 +65,7 @@ def read_table(
     """
     opened = open_source(source, storage_options)
     # Nothing was handed out before all of it was there, so that a second try is safe.
-    return with_retries(lambda: frame_of(opened.batches(columns)), opened.tries)
+    return with_retries(lambda: frame_of(opened.batches(columns), opened.shown), opened.tries)
 
 
 def peek_table(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> TableHeader:

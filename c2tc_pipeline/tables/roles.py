@@ -7,17 +7,19 @@ quantity or a code. Conversion of the values belongs in :mod:`c2tc_pipeline.tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.names import closest
-from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_numbers, to_text
+from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
+from c2tc_pipeline.tables.kinds import Kind
+from c2tc_pipeline.threads import side_by_side
 
 
 class Role(StrEnum):
@@ -156,12 +158,23 @@ def infer_roles(
     weekday code - whole numbers, 3 distinct, and 'weekday' in the name: treated as codes
     price numeric - numbers with fractions
     """
-    given = _checked_overrides(frame, label, overrides or {})
-    return {name: _column_role(frame[name], name, given.get(name)) for name in frame.columns if name != label}
+    given = checked_overrides(list(frame.columns), label, overrides or {})
+    one_class, row_ids = np.zeros(len(frame), dtype=np.int64), np.arange(len(frame))
+
+    def decide(name: str) -> ColumnRole:
+        gatherer = gatherer_of(name, given.get(name), facts_only=True)
+        gatherer.add(frame[name], one_class, row_ids)
+        return decided_role(name, gatherer.facts(), given.get(name))
+
+    names = [name for name in frame.columns if name != label]
+    return dict(zip(names, side_by_side([partial(decide, name) for name in names]), strict=True))
 
 
-def _checked_overrides(frame: pd.DataFrame, label: str | None, overrides: Mapping[str, Role | str]) -> dict[str, Role]:
-    known = [name for name in frame.columns if name != label]
+def checked_overrides(
+    columns: Sequence[str], label: str | None, overrides: Mapping[str, Role | str]
+) -> dict[str, Role]:
+    """Return the roles that the user gave, or say which of them can't be."""
+    known = [name for name in columns if name != label]
     given = {}
     for name, role in overrides.items():
         if name == label:
@@ -176,28 +189,26 @@ def _checked_overrides(frame: pd.DataFrame, label: str | None, overrides: Mappin
     return given
 
 
-def _column_role(series: pd.Series[Any], name: str, given: Role | None) -> ColumnRole:
-    kind = column_kind(series)
-    values = to_text(series) if kind is Kind.MIXED else plain(series)
-    distinct, missing = int(values.nunique()), int(values.isna().sum())
-    if given is not None:
-        return ColumnRole(name, given, "set by the user", distinct, missing)
-    is_category = isinstance(series.dtype, pd.CategoricalDtype)
-    role, reason = _inferred(values, kind, distinct, missing, words_of(name), is_category)
-    return ColumnRole(name, role, reason, distinct, missing)
+def gatherer_of(name: str, given: Role | None, *, facts_only: bool = False) -> ColumnGatherer:
+    """Return what gathers the facts of a column; by its name it is known whether whole numbers may be codes."""
+    return ColumnGatherer(given, could_be_code=_hint(words_of(name)) is not None, facts_only=facts_only)
 
 
-def _inferred(
-    values: pd.Series[Any], kind: Kind, distinct: int, missing: int, words: list[str], is_category: bool
-) -> tuple[Role, str]:
-    rows = len(values)
+def decided_role(name: str, facts: ColumnFacts, given: Role | None) -> ColumnRole:
+    """Return the role of a column: the one given, or what the rules say about its facts."""
+    role, reason = (given, "set by the user") if given is not None else _inferred(facts, words_of(name))
+    return ColumnRole(name, role, reason, facts.distinct, facts.missing)
+
+
+def _inferred(facts: ColumnFacts, words: list[str]) -> tuple[Role, str]:
+    kind, distinct = facts.kind, facts.distinct
     if kind is Kind.EMPTY:
         return Role.DROP, "no value at all"
     # One value plus gaps is kept: which rows are filled may say something.
-    if distinct == 1 and missing == 0:
+    if distinct == 1 and facts.missing == 0:
         return Role.DROP, "the same value in every row"
-    if _is_identifier(values, kind, distinct, rows - missing, words):
-        return Role.DROP, f"{distinct} distinct values in {rows} rows: looks like an identifier"
+    if _is_identifier(facts, words):
+        return Role.DROP, f"{distinct} distinct values in {facts.rows} rows: looks like an identifier"
     if kind is Kind.MIXED:
         return Role.STRING, f"mixed types, {distinct} distinct: read as strings"
     if kind is Kind.TEXT:
@@ -205,7 +216,7 @@ def _inferred(
     if kind is Kind.BOOLEAN:
         return Role.CODE, "yes or no"
     if kind is Kind.WHOLE:
-        return _role_of_whole_numbers(distinct, rows - missing, words, is_category)
+        return _role_of_whole_numbers(distinct, facts.rows - facts.missing, words, facts.is_category)
     if kind is Kind.REAL:
         return Role.NUMERIC, "numbers with fractions"
     if kind is Kind.MOMENT:
@@ -219,33 +230,33 @@ def _role_of_whole_numbers(distinct: int, present: int, words: list[str], is_cat
         return Role.CODE, f"{described}: treated as codes"
     if is_category:
         return Role.CODE, f"{described}, stored as a category: treated as codes"
-    hint = next((word for word in words if word in CODE_WORDS), None)
-    counts = any(word in COUNT_WORDS for word in words)
-    comes_back = distinct <= max(FEW_VALUES, present // ROWS_PER_CODE)
-    if hint is not None and comes_back and not counts:
+    hint = _hint(words)
+    if hint is not None and distinct <= max(FEW_VALUES, present // ROWS_PER_CODE):
         return Role.CODE, f"{described}, and {hint!r} in the name: treated as codes"
     return Role.NUMERIC, described
 
 
-def _is_identifier(values: pd.Series[Any], kind: Kind, distinct: int, present: int, words: list[str]) -> bool:
+def _hint(words: list[str]) -> str | None:
+    """Return the word of a name that speaks for codes, unless another one counts."""
+    if any(word in COUNT_WORDS for word in words):
+        return None
+    return next((word for word in words if word in CODE_WORDS), None)
+
+
+def _is_identifier(facts: ColumnFacts, words: list[str]) -> bool:
+    kind, distinct, present = facts.kind, facts.distinct, facts.rows - facts.missing
     if kind not in (Kind.TEXT, Kind.MIXED, Kind.WHOLE):
         return False
     named_so = any(word in IDENTIFIER_WORDS for word in words)
     if present < IDENTIFIER_MIN_ROWS:
         return named_so and distinct == present
     if kind is Kind.WHOLE and not named_so:
-        return distinct == present and _numbers_the_rows(values)
+        # An estimate of the number of values does not tell whether a few of them repeat.
+        all_differ = distinct == present if facts.is_counted else distinct >= IDENTIFIER_SHARE * present
+        # Independent draws from a range of at most twice their count would repeat, so such values were counted up, in
+        # whatever order they are.
+        return all_differ and facts.high - facts.low < 2 * present
     return distinct >= IDENTIFIER_SHARE * present
-
-
-def _numbers_the_rows(values: pd.Series[Any]) -> bool:
-    """Whether all-different whole numbers lie within a range of at most twice their count.
-
-    Independent draws from so narrow a range would repeat, so such values were counted up, in whatever order
-    they are.
-    """
-    numbers = to_numbers(values).values.to_numpy(dtype=np.float64)
-    return bool(np.nanmax(numbers) - np.nanmin(numbers) < 2 * np.count_nonzero(~np.isnan(numbers)))
 
 
 def words_of(name: str) -> list[str]:

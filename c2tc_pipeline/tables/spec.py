@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from c2tc_pipeline.engines import check_engine
 from c2tc_pipeline.sources import address_of
 from c2tc_pipeline.tables.roles import Role
 
@@ -86,8 +88,13 @@ class CondenseSettings(_Settings):
         Exponent of the class sizes in the objective, from 0 to 1.
     representative : str
         Whether a condensed row is a cluster's mean or the real row next to it.
+    min_rows_per_condensed_row : int
+        Source rows that every condensed row stands for at least.
     device : str
         Where the heavy work runs.
+    engine : str
+        Who computes curves and clusters: ``"local"`` or the address of a Dask scheduler, such as
+        ``"dask://host:8786"``. The result is the same, so no version depends on it.
 
     Examples
     --------
@@ -101,7 +108,18 @@ class CondenseSettings(_Settings):
     allocation: Literal["hfils", "optimal", "ratio", "fipc"] = "hfils"
     gamma: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.25
     representative: Literal["centroid", "medoid"] = "centroid"
+    min_rows_per_condensed_row: Annotated[StrictInt, Field(ge=1)] = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    engine: Annotated[str, AfterValidator(check_engine)] = "local"
+
+    @model_validator(mode="after")
+    def _real_rows_stand_for_no_minimum(self) -> Self:
+        if self.min_rows_per_condensed_row > 1 and self.representative == "medoid":
+            raise ValueError(
+                "min_rows_per_condensed_row can't be above 1 with the representative 'medoid', which is a real row; "
+                "choose 'centroid'"
+            )
+        return self
 
 
 class EvaluationSettings(_Settings):
@@ -142,8 +160,10 @@ class CheckSettings(_Settings):
         Warn when a model trained on condensed rows is that much less accurate than one trained on all of them.
     gap : float
         Warn when the objective may be too high by more than this share of it, going by its lower bound.
-    singletons : float
-        Warn when more than this share of the condensed rows repeat a source row.
+    repeated_rows : float
+        The share of condensed rows that may repeat a source row.
+    on_repeated_rows : str
+        What happens when there are more: a warning, or no condensed table.
 
     Examples
     --------
@@ -155,7 +175,8 @@ class CheckSettings(_Settings):
     drift: Share = 0.1
     accuracy_margin: Share = 0.1
     gap: Share = 0.1
-    singletons: Share = 0.1
+    repeated_rows: Share = 0.1
+    on_repeated_rows: Literal["warn", "stop"] = "warn"
 
 
 def _address(source: object) -> object:

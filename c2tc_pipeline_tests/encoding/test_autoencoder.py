@@ -12,8 +12,9 @@ from sklearn.decomposition import PCA
 
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, train_autoencoder
-from c2tc_pipeline.encoding.categories import factorise
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.category_counts import CategoryCounts
 
 SETTINGS = AutoencoderSettings(latent=2, hidden=8, epochs=3)
 Tables = list[np.ndarray]
@@ -65,7 +66,7 @@ def string_case(rows: int = 60) -> tuple[Tables, np.ndarray]:
     rng = np.random.default_rng(0)
     vocabularies = [["Husband", "Wife", "Housewife", None], ["never", "nearly never", "always", None]]
     columns = [pd.Series(rng.choice(np.array(words, dtype=object), rows)) for words in vocabularies]
-    words = [Vocabulary.of_column(column, (2, 4), most=99) for column in columns]
+    words = [Vocabulary.of_counts(CategoryCounts.of(column), (2, 4), most=99) for column in columns]
     places = [vocabulary.nearest_places(*factorise(column)) for vocabulary, column in zip(words, columns, strict=True)]
     return [vocabulary.similarities() for vocabulary in words], np.stack(places, axis=1)
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
 
 from c2tc_pipeline.encoding import HybridEncoder, TargetEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
-from c2tc_pipeline.encoding.categories import factorise
+from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.target import TargetPart, smoothed_means
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables.categories import factorise
 
 ONES: list[pd.Series[Any]] = [
     pd.Series([1, 0]),
@@ -56,7 +57,7 @@ def test_positions_lead_back_to_keys(cells: list[Any]) -> None:
 
 
 def binary(train: list[Any], new: list[Any]) -> list[float]:
-    part = BinaryPart.fit(pd.DataFrame({"b": train}), ["b"])
+    part = BinaryPart.fit(TableStatistics.of(pd.DataFrame({"b": train})), ["b"])
     encoded: list[float] = part.encode(pd.DataFrame({"b": pd.Series(new, dtype=object)})).ravel().tolist()
     return encoded
 
@@ -106,7 +107,9 @@ def test_smoothed_means_are_scikit_learns(codes: list[int], data: st.DataObject,
     X = np.array(codes)[:, None]
     oracle = ScikitTargetEncoder(target_type="continuous", smooth=smoothing).fit(X, y)
     groups = np.searchsorted(oracle.categories_[0], codes)
-    ours = smoothed_means(groups, y[:, None], smoothing, len(oracle.categories_[0]))
+    rows = np.zeros((len(oracle.categories_[0]), 4), dtype=int)
+    np.add.at(rows, (groups, y.astype(int)), 1)
+    ours = smoothed_means(rows, np.arange(4.0)[:, None], smoothing)
     np.testing.assert_allclose(ours.ravel(), oracle.encodings_[0], rtol=1e-9)
 
 
@@ -116,7 +119,9 @@ def test_the_target_half_is_scikit_learns_scaled_to_0_and_1(
 ) -> None:
     y = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(codes), max_size=len(codes))))
     X = pd.DataFrame({"c": codes})
-    part = TargetPart.fit(X, ["c"], y, ["no", "yes"], smoothing=smoothing)
+    assume(y.max() == 1)
+    statistics = TableStatistics.of(X, y)
+    part = TargetPart.fit(statistics, ["c"], ["no", "yes"], smoothing=smoothing)
     oracle = ScikitTargetEncoder(target_type="continuous", smooth=smoothing).fit(X, y.astype(float))
     expected = oracle.transform(X)
     spread = np.ptp(expected)
@@ -137,7 +142,7 @@ def three_class_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
 
 def test_several_classes_have_a_column_each_but_the_first_and_each_is_scikit_learns() -> None:
     X, y = three_class_table()
-    part = TargetPart.fit(X, ["c"], y, ["a", "b", "c"], smoothing=10.0)
+    part = TargetPart.fit(TableStatistics.of(X, y), ["c"], ["a", "b", "c"], smoothing=10.0)
     assert part.names() == ["c__is_b", "c__is_c"]
     for column, number in enumerate([1, 2]):
         oracle = ScikitTargetEncoder(target_type="continuous", smooth=10.0).fit(X, (y == number).astype(float))
@@ -151,7 +156,7 @@ def test_the_order_of_classes_permutes_columns_and_loses_nothing(order: list[int
 
     def columns(order: list[int]) -> dict[str, np.ndarray]:
         number = np.argsort(order)
-        part = TargetPart.fit(X, ["c"], number[y], names[order].tolist(), smoothing=10.0)
+        part = TargetPart.fit(TableStatistics.of(X, number[y]), ["c"], names[order].tolist(), smoothing=10.0)
         return dict(zip(part.names(), part.encode(X).T, strict=True))
 
     one, other = columns([0, 1, 2]), columns(order)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
 
-from c2tc_pipeline.encoding import HybridEncoder, numeric
+from c2tc_pipeline.encoding import HybridEncoder
 from c2tc_pipeline.encoding.numeric import SCALINGS, NumericPart
+from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.errors import InputError
 
 each_scaling = pytest.mark.parametrize("scaling", SCALINGS)
@@ -20,8 +21,8 @@ each_scaling = pytest.mark.parametrize("scaling", SCALINGS)
 numbers = st.integers(-(10**6), 10**6).map(lambda number: number / 64)
 
 
-def scaled(train: Any, new: Any, scaling: str, seed: int = 0) -> np.ndarray:
-    part = NumericPart.fit(pd.DataFrame({"x": train}), ["x"], scaling, seed)
+def scaled(train: Any, new: Any, scaling: str, seed: int = 0, most: int = 2**18) -> np.ndarray:
+    part = NumericPart.fit(TableStatistics.of(pd.DataFrame({"x": train}), seed=seed, most=most), ["x"], scaling)
     return part.encode(pd.DataFrame({"x": new}))
 
 
@@ -79,7 +80,8 @@ def test_one_extreme_value_squashes_minmax_but_not_quantiles() -> None:
 
 @each_scaling
 def test_missing_values_get_the_median_and_a_mark(scaling: str) -> None:
-    part = NumericPart.fit(pd.DataFrame({"x": [0.0, 1, None, 8], "y": [1.0, 2, 3, 4]}), ["x", "y"], scaling, seed=0)
+    frame = pd.DataFrame({"x": [0.0, 1, None, 8], "y": [1.0, 2, 3, 4]})
+    part = NumericPart.fit(TableStatistics.of(frame), ["x", "y"], scaling)
     assert part.names() == ["x", "y", "x__missing"]
     encoded = part.encode(pd.DataFrame({"x": [None, 1.0], "y": [None, 2.5]}))
     assert encoded[0, 0] == encoded[1, 0]
@@ -90,7 +92,7 @@ def test_missing_values_get_the_median_and_a_mark(scaling: str) -> None:
 @each_scaling
 @pytest.mark.parametrize("train", [[3.0, 3.0], [3.0, None], [None, None]])
 def test_a_column_without_spread_is_zero(train: list[float | None], scaling: str) -> None:
-    part = NumericPart.fit(pd.DataFrame({"x": pd.Series(train, dtype=float)}), ["x"], scaling, seed=0)
+    part = NumericPart.fit(TableStatistics.of(pd.DataFrame({"x": pd.Series(train, dtype=float)})), ["x"], scaling)
     encoded = part.encode(pd.DataFrame({"x": [3.0, -9, 9, np.inf, None]}))
     np.testing.assert_array_equal(encoded[:, 0], 0)
     assert part.marked == [None in train]
@@ -112,19 +114,18 @@ def test_an_unknown_scaling_is_refused() -> None:
         HybridEncoder(numeric="log").fit(pd.DataFrame({"x": [1.5, 2.5]}))
 
 
-def test_a_sample_of_many_rows_keeps_the_limits_and_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_many_rows_keeps_the_limits_and_the_distribution() -> None:
     train = np.random.default_rng(1).normal(size=50_000)
     train[123] = 1e6
     whole = scaled(train, train, "quantile")
-    monkeypatch.setattr(numeric, "_SAMPLE_ROWS", 10_000)
-    sampled = scaled(train, train, "quantile")
+    sampled = scaled(train, train, "quantile", most=10_000)
     assert sampled.argmin() == whole.argmin()
     assert sampled.argmax() == 123
     assert (sampled.min(), sampled.max()) == (0, 1)
     # The error of a distribution function from 10,000 rows is below 0.025 with all but certainty.
     assert np.abs(sampled - whole).max() < 0.025
-    np.testing.assert_array_equal(sampled, scaled(train, train, "quantile"))
-    assert not np.array_equal(sampled, scaled(train, train, "quantile", seed=1))
+    np.testing.assert_array_equal(sampled, scaled(train, train, "quantile", most=10_000))
+    assert not np.array_equal(sampled, scaled(train, train, "quantile", seed=1, most=10_000))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "Int64", "Float64", "double[pyarrow]", object, "str"])

@@ -13,6 +13,7 @@ import pytest
 from c2tc_pipeline.encoding import HybridEncoder, StringChoice
 from c2tc_pipeline.encoding.string_choice import choose_string_encoding, lexical_signal, looks_like_code
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline_tests.encoding.mixed_tables import CODES, QUICK, WORDS, mixed_table
 
 LARGE = 80
@@ -21,7 +22,12 @@ SYLLABLES = ["bar", "lem", "nor", "quist", "tav", "zu", "mik", "pel"]
 
 
 def chosen(values: list[Any], y: np.ndarray) -> StringChoice:
-    return choose_string_encoding(pd.Series(values, name="c"), y, int(y.max()) + 1, **LOOKED_AT)
+    return choose_string_encoding("c", CategoryCounts.of(pd.Series(values), y), **LOOKED_AT)
+
+
+def signal(texts: list[str], positions: np.ndarray, y: np.ndarray, most: int = 1_000) -> float:
+    values = pd.Series(np.array([*texts, None], dtype=object)[positions])
+    return lexical_signal(CategoryCounts.of(values, y), (2, 4), most)
 
 
 def families(rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
@@ -73,7 +79,7 @@ def test_the_lexical_signal_is_high_in_families_and_low_in_random_codes(seed: in
     signals = []
     for texts, labels in (families(rng), random_codes(rng)):
         positions = np.tile(np.arange(len(texts)), 20)
-        signals.append(lexical_signal(positions, texts, np.tile(labels, 20), 2, (2, 4), 1_000))
+        signals.append(signal(texts, positions, np.tile(labels, 20)))
     assert signals[0] > 0.6
     assert signals[1] < 0.1
     assert max(signals) <= 1
@@ -83,9 +89,9 @@ def test_the_lexical_signal_survives_gaps_one_class_and_few_prototypes() -> None
     texts, labels = families(np.random.default_rng(0))
     positions = np.append(np.tile(np.arange(LARGE), 20), [-1] * 99)
     y = np.append(np.tile(labels, 20), [0] * 99)
-    assert lexical_signal(positions, texts, y, 2, (2, 4), 1_000) > 0.6
-    assert lexical_signal(positions, texts, y, 2, (2, 4), 60) > 0.4
-    assert lexical_signal(positions, texts, np.zeros_like(y), 1, (2, 4), 1_000) == 0
+    assert signal(texts, positions, y) > 0.6
+    assert signal(texts, positions, y, most=60) > 0.4
+    assert signal(texts, positions, np.zeros_like(y)) == 0
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -139,7 +145,10 @@ def test_the_papers_tables(shared_data: Path, table: str, encoding: str) -> None
     about = json.loads((shared_data / "datasets.json").read_text())["datasets"][table]
     frame = pd.read_parquet(shared_data / about["file"], columns=[*about["string_categorical"], about["label"]])
     y = pd.factorize(frame[about["label"]])[0]
-    choices = [choose_string_encoding(frame[name], y, y.max() + 1, **LOOKED_AT) for name in about["string_categorical"]]
+    choices = [
+        choose_string_encoding(name, CategoryCounts.of(frame[name], y), **LOOKED_AT)
+        for name in about["string_categorical"]
+    ]
     assert choices
     assert {choice.column: choice.encoding for choice in choices} == dict.fromkeys(
         about["string_categorical"], encoding

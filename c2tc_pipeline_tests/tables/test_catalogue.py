@@ -92,7 +92,16 @@ def test_sources_may_lie_anywhere(tmp_path: Path) -> None:
         ({"split": {"speed": 1}}, "'split.speed'", "there is no such setting"),
         ({"settings": {"gamma": "most"}}, "'settings.gamma'", "it should be"),
         ({"settings": {"gamma": 1.5}}, "'settings.gamma'", "less than or equal to 1"),
+        ({"settings": {"engine": "spark"}}, "'settings.engine'", "address of a Dask scheduler"),
+        ({"settings": {"engine": "dask://ann:word@host:1"}}, "'settings.engine'", "the engine is unknown"),
         ({"settings": {"device": "tpu"}}, "'settings.device'", "'auto', 'cpu', 'cuda' or 'mps'"),
+        ({"settings": {"min_rows_per_condensed_row": 0}}, "'settings.min_rows_per_condensed_row'", "greater than or"),
+        (
+            {"settings": {"min_rows_per_condensed_row": 5, "representative": "medoid"}},
+            "'settings'",
+            "with the representative 'medoid', which is a real row",
+        ),
+        ({"checks": {"on_repeated_rows": "panic"}}, "'checks.on_repeated_rows'", "'warn' or 'stop'"),
         ({"source": ""}, "'source'", "at least 1 character"),
     ],
 )

@@ -1,0 +1,130 @@
+"""A sample of rows that depends on the rows' numbers alone, however they come divided into blocks.
+
+Every row number has a hash under the seed; the rows with the smallest hashes are the sample. That is a uniform sample
+without replacement. It is all rows while there are no more than wanted, and a pass over blocks of rows keeps it at the
+cost of hashing the row numbers. Quantiles are read off it: with 262,144 rows a value's rank is wrong by more than 0.3 %
+of the rows in one table in fifty at most, whatever the distribution (inequality of Dvoretzky, Kiefer and Wolfowitz).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.tables.distinct import mixed_bits
+
+SAMPLE_ROWS = 2**18
+# A streamed sample of a very wide table has fewer rows, so that it stays within some 300 MB.
+SAMPLE_CELLS = 2**25
+_CHUNK_ROWS = 2**20
+
+
+class RowPicker:
+    """Decides, block by block, which rows are in the sample.
+
+    Parameters
+    ----------
+    seed : int
+        Another seed is another sample.
+    most : int
+        Rows of the sample.
+
+    Examples
+    --------
+    >>> whole, parts = RowPicker(seed=0, most=3), RowPicker(seed=0, most=3)
+    >>> _ = whole.offer(10)
+    >>> for rows in (4, 1, 5):
+    ...     _ = parts.offer(rows)
+    >>> whole.numbers().tolist() == parts.numbers().tolist(), len(whole.numbers())
+    (True, 3)
+    """
+
+    def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
+        self._start = mixed_bits(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))[0]
+        self.most = most
+        self.rows = 0
+        self._hashes = np.empty(0, dtype=np.uint64)
+        self._numbers = np.empty(0, dtype=np.int64)
+        self._limit: np.uint64 | None = None
+
+    def offer(self, rows: int) -> np.ndarray:
+        """Take the next rows into account, and return the places among them of those that may be in the sample."""
+        numbers = np.arange(self.rows, self.rows + rows, dtype=np.int64)
+        hashes = mixed_bits(numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + self._start)
+        self.rows += rows
+        taken = np.arange(rows) if self._limit is None else np.flatnonzero(hashes <= self._limit)
+        self._hashes = np.concatenate([self._hashes, hashes[taken]])
+        self._numbers = np.concatenate([self._numbers, numbers[taken]])
+        return taken
+
+    def is_crowded(self) -> bool:
+        """Whether so many rows are held beyond the sample that letting them go pays."""
+        return len(self._hashes) > 1.5 * self.most
+
+    def settle(self) -> np.ndarray:
+        """Let go of the rows that are not in the sample; return which of those held before are."""
+        if len(self._hashes) <= self.most:
+            return np.arange(len(self._hashes))
+        kept = np.sort(np.argpartition(self._hashes, self.most - 1)[: self.most])
+        self._hashes, self._numbers = self._hashes[kept], self._numbers[kept]
+        self._limit = self._hashes.max()
+        return kept
+
+    def numbers(self) -> np.ndarray:
+        """Return the numbers of the sample's rows, ascending."""
+        self.settle()
+        return self._numbers
+
+
+class RowSample:
+    """The sampled rows themselves, gathered from blocks.
+
+    Examples
+    --------
+    >>> sample = RowSample(seed=0, most=2)
+    >>> for start in (0, 3):
+    ...     sample.add(pd.DataFrame({"x": range(start, start + 3)}))
+    >>> sample.rows().x.tolist() == sampled_numbers(6, seed=0, most=2).tolist()
+    True
+    """
+
+    def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
+        self._picker = RowPicker(seed, most)
+        self._pieces: list[pd.DataFrame] = []
+
+    def add(self, block: pd.DataFrame) -> None:
+        """Take the next block of rows into account."""
+        taken = self._picker.offer(len(block))
+        if len(taken):
+            # A copy, since a slice would keep the whole block in memory.
+            self._pieces.append(block.take(taken) if len(taken) < len(block) else block)
+        if self._picker.is_crowded():
+            self._settle()
+
+    def rows(self) -> pd.DataFrame:
+        """Return the sample in the order of the rows, numbered from 0."""
+        self._settle()
+        return self._pieces[0].reset_index(drop=True)
+
+    def _settle(self) -> None:
+        joined = pd.concat(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
+        kept = self._picker.settle()
+        self._pieces = [joined if len(kept) == len(joined) else joined.take(kept)]
+
+
+def sampled_numbers(rows: int, *, seed: int, most: int = SAMPLE_ROWS) -> np.ndarray:
+    """Return which of so many rows are in the sample.
+
+    Examples
+    --------
+    >>> sampled_numbers(3, seed=0).tolist()
+    [0, 1, 2]
+    """
+    if rows <= most:
+        return np.arange(rows)
+    picker = RowPicker(seed, most)
+    for start in range(0, rows, _CHUNK_ROWS):
+        picker.offer(min(_CHUNK_ROWS, rows - start))
+        if picker.is_crowded():
+            picker.settle()
+    return picker.numbers()
