@@ -73,6 +73,13 @@ class ClassCurve:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ClassCurve:
-        """Rebuild a curve from :meth:`to_dict`."""
+        """Rebuild a curve from :meth:`to_dict`; values that are no curve are a ``ValueError``."""
         grid, wcss = np.asarray(values["grid"], dtype=np.int64), np.asarray(values["wcss"], dtype=np.float64)
-        return cls(values["rows"], values["distinct"], grid, wcss, values["sampled_rows"])
+        rows, distinct, sampled = values["rows"], values["distinct"], values["sampled_rows"]
+        if not all(type(number) is int and number > 0 for number in (rows, distinct, sampled)):
+            raise ValueError("A curve has to tell positive numbers of rows.")
+        if grid.ndim != 1 or grid.shape != wcss.shape or not len(grid) or grid[0] != 1 or (np.diff(grid) <= 0).any():
+            raise ValueError("A curve needs a loss for each point of a grid that ascends from 1.")
+        if not (np.isfinite(wcss).all() and (wcss >= 0).all()):
+            raise ValueError("Losses of a curve are numbers, and not below zero.")
+        return cls(rows, distinct, grid, wcss, sampled)

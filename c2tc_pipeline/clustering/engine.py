@@ -1,49 +1,31 @@
-"""The clustering engine: one Lloyd loop, with the arithmetic of a step left to a processor.
+"""The clustering engine: the arithmetic of a Lloyd step on one kind of processor.
 
-Subclasses say how rows are held on their device and how one step is computed there; the loop, its stopping rule and
-the repair of empty clusters are written once.
+Subclasses say how rows are held on their device and how one step is computed there; the loop around the steps is in
+:mod:`c2tc_pipeline.clustering.lloyd`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
+from c2tc_pipeline.clustering.blocks import Block
+from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd
+from c2tc_pipeline.clustering.row_source import HeldRows
 from c2tc_pipeline.clustering.seeding import extend_centers
 from c2tc_pipeline.devices import resolve_device
 
 
-@dataclass(frozen=True)
-class KMeansResult:
-    """A partition of rows: every cluster has a member, every centre is the mean of its members.
-
-    Parameters
-    ----------
-    centers : ndarray of shape (k, d)
-        Means of the clusters, in the precision of the rows.
-    labels : ndarray of int32
-        The cluster of each row.
-    counts : ndarray of shape (k,)
-        Total weight of each cluster.
-    inertia : float
-        Within-cluster sum of squares, computed in float64.
-    iterations : int
-        Lloyd steps taken.
-    """
-
-    centers: np.ndarray
-    labels: np.ndarray
-    counts: np.ndarray
-    inertia: float
-    iterations: int
-
-
 class Engine(ABC):
     """K-means on one kind of processor."""
+
+    device: str = "cpu"
+    """Where the arithmetic is done."""
+
+    refresh: int = 1
+    """After how many steps the centres around each centre are looked for again."""
 
     @abstractmethod
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> Any:
@@ -51,16 +33,31 @@ class Engine(ABC):
 
     @abstractmethod
     def update(self, rows: Any, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Do one Lloyd step and return the new centres and the weight of each cluster."""
+        """Do one Lloyd step on all rows of a class; return the new centres and the weight of each cluster."""
 
     @abstractmethod
     def assign(self, rows: Any, centers: np.ndarray) -> np.ndarray:
         """Return the nearest centre of each row, as int32."""
 
-    def step(self, X: np.ndarray, centers: np.ndarray, weight: np.ndarray | None = None) -> PartitionSums:
-        """Return what a block of rows adds to the clusters: the map half of a map-reduce Lloyd."""
-        labels = self.assign(self.load(X, weight), centers)
-        return partition_sums(X, labels, len(centers), weight)
+    def pinned(self) -> Engine:
+        """Return the engine that does elsewhere what this one does here, to the bit where it can."""
+        return self
+
+    def alone(self) -> Engine:
+        """Return the engine on one thread, for work that goes on beside other work of the same kind."""
+        return self
+
+    def looks_around(self, rows: int, k: int) -> bool:
+        """Tell whether so many rows should be compared with the centres around their own only, once they have one."""
+        return False
+
+    def around(self, centers: np.ndarray) -> np.ndarray:
+        """Return for each centre those around it."""
+        raise NotImplementedError
+
+    def assign_around(self, X: np.ndarray, labels: np.ndarray, centers: np.ndarray, around: np.ndarray) -> np.ndarray:
+        """Return the nearest of the centres around each row's own."""
+        raise NotImplementedError
 
     def fit(
         self,
@@ -99,54 +96,24 @@ class Engine(ABC):
         >>> make_engine("cpu").fit(X, 2).inertia.__round__(4)
         0.02
         """
-        rng = np.random.default_rng(seed)
-        centers = extend_centers(X, np.empty((0, X.shape[1]), X.dtype) if init is None else init, k, rng, weight=weight)
-        rows = self.load(X, weight)
-        power = _weighted_power(X, weight)
-        previous = np.inf
-        steps = 0
-        while steps < max_iter:
-            steps += 1
-            centers, counts = self.update(rows, centers)
-            # The step's own inertia for free: around their means, rows keep what the means do not explain.
-            inertia = power - float(counts @ np.einsum("ij,ij->i", centers, centers, dtype=np.float64))
-            if previous - inertia <= tol * inertia:
-                break
-            previous = inertia
-        labels = fill_empty_clusters(X, self.assign(rows, centers), centers)
-        sums = partition_sums(X, labels, k, weight)
-        means = sums.means()
-        gaps = own_gaps(X, labels, means)
-        inertia = float(gaps.sum() if weight is None else gaps @ weight.astype(np.float64))
-        return KMeansResult(means.astype(X.dtype), labels, sums.counts, inertia, steps)
+        block = Block(HeldRows(X), weight=weight)
+        return self.fit_block(block, k, init=init, seed=seed, max_iter=max_iter, tol=tol)
 
-
-def fill_empty_clusters(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Give each empty cluster the row that is farthest from its own centre, taken from a cluster that can spare it.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [0.1], [0.9]])
-    >>> fill_empty_clusters(X, np.array([0, 0, 0], dtype=np.int32), np.array([[0.0], [5.0]]))
-    array([0, 0, 1], dtype=int32)
-    """
-    sizes = np.bincount(labels, minlength=len(centers))
-    empty = np.flatnonzero(sizes == 0)
-    if not len(empty):
-        return labels
-    labels = labels.copy()
-    by_distance = np.argsort(-own_gaps(X, labels, centers), kind="stable")
-    taker = iter(empty)
-    cluster = next(taker)
-    for row in by_distance:
-        if sizes[labels[row]] > 1:
-            sizes[labels[row]] -= 1
-            labels[row] = cluster
-            following = next(taker, None)
-            if following is None:
-                break
-            cluster = following
-    return labels
+    def fit_block(
+        self,
+        block: Block,
+        k: int,
+        *,
+        init: np.ndarray | None = None,
+        seed: int | np.random.SeedSequence = 0,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+    ) -> KMeansResult:
+        """Cluster the rows of one block; otherwise as :meth:`fit`."""
+        rows = block.open()
+        known = np.empty((0, rows.X.shape[1]), rows.X.dtype) if init is None else init
+        centers = extend_centers(rows.X, known, k, np.random.default_rng(seed), weight=rows.weight)
+        return lloyd(self, [rows], centers, max_iter=max_iter, tol=tol)
 
 
 def make_engine(device: str = "auto") -> Engine:
@@ -159,8 +126,3 @@ def make_engine(device: str = "auto") -> Engine:
     from c2tc_pipeline.clustering.torch_engine import TorchEngine
 
     return TorchEngine(resolved)
-
-
-def _weighted_power(X: np.ndarray, weight: np.ndarray | None) -> float:
-    norms = np.einsum("ij,ij->i", X, X)
-    return float(norms.sum(dtype=np.float64) if weight is None else norms @ weight.astype(np.float64))

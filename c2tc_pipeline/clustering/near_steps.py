@@ -16,7 +16,7 @@ from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
 # 0.01 % of that of full steps.
 NEIGHBOURS = 128
 # Steps after which neighbours are looked for again: centres move little once the first steps are done.
-_REFRESH = 4
+REFRESH = 4
 
 
 class NearSteps:
@@ -45,19 +45,19 @@ class NearSteps:
         self.X = X
         self.weight = weight
         self.labels = labels
-        self.sums = partition_sums(X, labels, k, weight)
+        self.sums = partition_sums(X, labels, k, weight, power=False)
         self._around: np.ndarray | None = None
         self._steps = 0
 
     def step(self, centers: np.ndarray) -> PartitionSums:
         """Move every row to the nearest centre around its own and return the sums of the clusters."""
-        if self._around is None or self._steps % _REFRESH == 0:
+        if self._around is None or self._steps % REFRESH == 0:
             self._around = neighbours(centers, NEIGHBOURS)
         self._steps += 1
-        labels = _nearest_around(self.X, self.labels, centers, self._around)
+        labels = nearest_around(self.X, self.labels, centers, self._around)
         moved = np.flatnonzero(labels != self.labels)
         rows, weight, k = self.X[moved], self.weight[moved], len(centers)
-        gone, come = (partition_sums(rows, side[moved], k, weight) for side in (self.labels, labels))
+        gone, come = (partition_sums(rows, side[moved], k, weight, power=False) for side in (self.labels, labels))
         self.sums = PartitionSums(
             self.sums.sums + (come.sums - gone.sums), self.sums.counts + (come.counts - gone.counts), self.sums.power
         )
@@ -82,7 +82,7 @@ def neighbours(centers: np.ndarray, count: int) -> np.ndarray:
     return np.argpartition(closeness, k - count, axis=1)[:, k - count :]
 
 
-def _nearest_around(X: np.ndarray, labels: np.ndarray, centers: np.ndarray, around: np.ndarray) -> np.ndarray:
+def nearest_around(X: np.ndarray, labels: np.ndarray, centers: np.ndarray, around: np.ndarray) -> np.ndarray:
     """Return for each row the nearest of the centres around its own."""
     half_norms = _half_norms(centers)
     order = np.argsort(labels, kind="stable")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-# Rows handled at once where float64 copies are made; keeps the copy near the size of a processor cache.
-CHUNK_ROWS = 65_536
+# Cells handled at once where float64 copies of rows are made: 2 MiB, which stay in a processor's cache.
+CHUNK_CELLS = 2**18
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class PartitionSums:
     counts : ndarray of shape (k,)
         Total weight of each cluster.
     power : float
-        Weighted sum of squared norms of all rows.
+        Weighted sum of squared norms of all rows; NaN where nobody asked for it.
 
     Examples
     --------
@@ -53,16 +55,18 @@ class PartitionSums:
         return max(self.power - explained, 0.0)
 
 
-def partition_sums(X: np.ndarray, labels: np.ndarray, k: int, weight: np.ndarray | None = None) -> PartitionSums:
-    """Sum rows by cluster in float64, whatever the precision of ``X``."""
+def partition_sums(
+    X: np.ndarray, labels: np.ndarray, k: int, weight: np.ndarray | None = None, *, power: bool = True
+) -> PartitionSums:
+    """Sum rows by cluster in float64, whatever the precision of ``X``; their power takes as long, and can be left."""
     total = PartitionSums(np.zeros((k, X.shape[1])), np.zeros(k), 0.0)
-    for start in range(0, len(X), CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
+    # Adding up the sums of a chunk costs as many cells as there are sums.
+    for rows in chunks(*X.shape, cells=CHUNK_CELLS + 4 * k * X.shape[1]):
         block = X[rows].astype(np.float64)
         block_weight = np.ones(len(block)) if weight is None else weight[rows].astype(np.float64)
         picks = sparse.csr_array((block_weight, labels[rows], np.arange(len(block) + 1)), shape=(len(block), k)).T
-        power = float(np.einsum("ij,ij,i->", block, block, block_weight))
-        total = total + PartitionSums(picks @ block, np.bincount(labels[rows], block_weight, k), power)
+        squares = float(np.einsum("ij,ij,i->", block, block, block_weight)) if power else math.nan
+        total = total + PartitionSums(picks @ block, np.bincount(labels[rows], block_weight, k), squares)
     return total
 
 
@@ -75,8 +79,35 @@ def own_gaps(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarr
     array([1., 1., 0.])
     """
     gaps = np.empty(len(X))
-    for start in range(0, len(X), CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
-        offsets = X[rows].astype(np.float64) - centers[labels[rows]]
+    centers = centers.astype(np.float64, copy=False)
+    for rows in chunks(*X.shape):
+        # Written over the looked-up centres: no third copy of the chunk.
+        offsets = centers[labels[rows]]
+        np.subtract(X[rows], offsets, out=offsets)
         gaps[rows] = np.einsum("ij,ij->i", offsets, offsets)
     return gaps
+
+
+def nearest_members(labels: np.ndarray, gaps: np.ndarray, k: int) -> np.ndarray:
+    """Return the row of each cluster with the smallest distance, of several the first; every cluster has some.
+
+    Examples
+    --------
+    >>> nearest_members(np.array([1, 0, 1]), np.array([0.5, 2.0, 0.25]), 2)
+    array([1, 2])
+    """
+    order = np.lexsort((gaps, labels))
+    return np.asarray(order[np.searchsorted(labels[order], np.arange(k))])
+
+
+def chunks(rows: int, columns: int, *, cells: int | None = None) -> Iterator[slice]:
+    """Yield runs of rows that have so many cells, one row at least: as many as stay in a cache by default.
+
+    Examples
+    --------
+    >>> list(chunks(5, 3, cells=6))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    size = max(1, (CHUNK_CELLS if cells is None else cells) // max(columns, 1))
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from c2tc_pipeline.clustering.distances import score_blocks
-from c2tc_pipeline.clustering.engine import Engine, KMeansResult
+from c2tc_pipeline.clustering.engine import Engine
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 
 _FIRST_SHARE = 0.1
 _LEAST_GAIN = 1e-4

@@ -1,4 +1,4 @@
-"""Sums over blocks add up to the whole, and a Lloyd loop over blocks goes where the plain one goes."""
+"""Sums over blocks add up to the whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import Engine, partition
+from c2tc_pipeline.clustering import Engine, block_tasks, partition
+from c2tc_pipeline.clustering.blocks import Block
 from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
+from c2tc_pipeline.clustering.row_source import HeldRows
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, exact_loss, exact_means, few_values, mixture, name_of
 
 each_engine = pytest.mark.parametrize("engine", ENGINES, ids=name_of)
@@ -43,8 +45,12 @@ def test_sums_do_not_depend_on_the_chunk(monkeypatch: pytest.MonkeyPatch) -> Non
     X = mixture(100)
     labels = np.arange(100) % 7
     whole = partition_sums(X, labels, 7, np.arange(100.0))
-    monkeypatch.setattr(partition, "CHUNK_ROWS", 9)
+    monkeypatch.setattr(partition, "CHUNK_CELLS", 9)
     assert_same_sums(partition_sums(X, labels, 7, np.arange(100.0)), whole)
+
+
+def sums_of(engine: Engine, X: np.ndarray, centers: np.ndarray, weight: np.ndarray | None = None) -> PartitionSums:
+    return block_tasks.assign(Block(HeldRows(X), weight=weight), engine, centers)[1]
 
 
 @each_engine
@@ -57,20 +63,5 @@ def test_steps_over_blocks_add_up_to_the_whole(engine: Engine, weighted: bool, c
     centers = X[::15]
     edges = [0, *sorted({cut for cut in cuts if 0 < cut < 120}), 120]
     spans = [slice(a, b) for a, b in pairwise(edges)]
-    blocks = [engine.step(X[s], centers, None if weight is None else weight[s]) for s in spans]
-    assert_same_sums(reduce(add, blocks), engine.step(X, centers, weight))
-
-
-@each_engine
-def test_a_loop_over_blocks_is_lloyd(engine: Engine) -> None:
-    X = mixture(600)
-    start = X[:9]
-    centers: np.ndarray = start
-    for _ in range(12):
-        blocks = [engine.step(X[first : first + 170], centers) for first in range(0, len(X), 170)]
-        centers = reduce(add, blocks).means()
-    plain = engine.fit(X, 9, init=start, max_iter=12, tol=0)
-    settled = sum(
-        (engine.step(X[first : first + 170], centers) for first in range(170, 600, 170)), engine.step(X[:170], centers)
-    )
-    assert settled.wcss() == pytest.approx(plain.inertia, rel=1e-5)
+    blocks = [sums_of(engine, X[s], centers, None if weight is None else weight[s]) for s in spans]
+    assert_same_sums(reduce(add, blocks), sums_of(engine, X, centers, weight))

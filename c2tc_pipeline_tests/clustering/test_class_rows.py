@@ -111,11 +111,14 @@ def test_merged_rows_stay_together(engine: Engine) -> None:
 def test_a_start_on_a_sample_is_nearly_as_good(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.repeat(mixture(3_000), copies, axis=0)
     rows = ClassRows(X, make_engine("cpu"))
-    whole = rows.cluster(15)
+    whole, start = rows.cluster(15), rows.start(15)
     monkeypatch.setattr(class_rows, "_START_ROWS_LEAST", 100)
-    sampled = rows.cluster(15)
+    sampled, sampled_start = rows.cluster(15), rows.start(15)
+    assert start is not None
+    assert sampled_start is not None
     assert_true_partition(sampled, X, 15)
-    assert sampled.labels.tobytes() != whole.labels.tobytes()
+    # Both may end in the same clusters; they do not begin with the same centres.
+    assert sampled_start.tobytes() != start.tobytes()
     assert sampled.inertia < 1.1 * whole.inertia
 
 
@@ -144,3 +147,20 @@ def test_the_rows_are_not_changed() -> None:
     X.flags.writeable = False
     ClassRows(X, make_engine("cpu")).cluster(10)
     np.testing.assert_array_equal(X, before)
+
+
+def test_cheap_steps_go_on_for_smaller_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ClassRows(np.random.default_rng(0).random((2_000, 6), dtype=np.float32), make_engine("cpu"))
+    cheap = rows.cluster(40, relocate=0)
+    monkeypatch.setattr(class_rows, "_DEAR_STEP", 1)
+    dear = rows.cluster(40, relocate=0)
+    assert cheap.iterations > dear.iterations
+    assert cheap.inertia < dear.inertia
+    # Asked for a tolerance, it is that one whatever a step costs.
+    assert rows.cluster(40, relocate=0, tol=1e-3).inertia == dear.inertia
+
+
+def test_the_tolerance_grows_with_the_cost_of_a_step_between_its_limits() -> None:
+    sizes = [(10, 2, 1), (10_000, 50, 100), (10_000, 50, 1_000), (1_000_000, 50, 1_000)]
+    tolerances = [class_rows.settled_tolerance(*size) for size in sizes]
+    assert tolerances == pytest.approx([1e-5, 2.5e-5, 2.5e-4, 1e-3])

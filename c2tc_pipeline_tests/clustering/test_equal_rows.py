@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from c2tc_pipeline.clustering import equal_rows
-from c2tc_pipeline.clustering.equal_rows import find_equal_rows
+from c2tc_pipeline.clustering.equal_rows import find_equal_rows, find_few_distinct
+from c2tc_pipeline.clustering.row_source import HeldRows
 
 small_tables = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.integers(1, 4)), elements=st.sampled_from([0.0, -0.0, 0.5, 1.0])
@@ -67,3 +68,23 @@ def test_many_random_rows_do_not_collide() -> None:
 def test_a_strided_table_is_read_right() -> None:
     X = np.asfortranarray(np.tile(np.eye(4, dtype=np.float32), (3, 1)))
     assert find_equal_rows(X).sizes.tolist() == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("collide", [no_collisions, some_collisions])
+@settings(deadline=None, max_examples=40)
+@given(table=small_tables, most=st.integers(1, 40))
+def test_few_distinct_rows_are_found_part_by_part(
+    collide: Callable[[np.ndarray], np.ndarray], table: np.ndarray, most: int
+) -> None:
+    real_hashes = equal_rows._row_hashes
+    whole = find_equal_rows(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equal_rows, "_READ_ROWS", 7)
+        patch.setattr(equal_rows, "_row_hashes", lambda rows: collide(real_hashes(rows)))
+        found = find_few_distinct(HeldRows(table), most)
+    if found is None:
+        assert len(whole.first) > most or collide is some_collisions
+        return
+    assert len(whole.first) <= most
+    np.testing.assert_array_equal(found.first[found.group], whole.first[whole.group])
+    np.testing.assert_array_equal(np.sort(found.sizes), np.sort(whole.sizes))
