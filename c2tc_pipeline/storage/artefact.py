@@ -1,12 +1,14 @@
 """An artefact is a directory with a manifest; it appears whole or not at all.
 
 The files are written into a private sibling directory, hashed, listed in ``manifest.json`` and synced; one rename then
-makes them visible. A reader goes through the manifest (see :mod:`c2tc_pipeline.storage.manifest`) and refuses a
-directory whose files do not match it.
+makes them visible, or one exchange of names where an artefact is replaced. A reader goes through the manifest (see
+:mod:`c2tc_pipeline.storage.manifest`) and refuses a directory whose files do not match it. What a killed writer leaves
+lies beside the artefact under a hidden name, for :mod:`c2tc_pipeline.storage.folder_leftovers` to find.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -16,19 +18,24 @@ from pathlib import Path
 from typing import Any
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage.files import files_below, relative_name, sync_files
+from c2tc_pipeline.storage.exchange import exchange
+from c2tc_pipeline.storage.files import files_below, relative_name, sync_directory, sync_folder
+from c2tc_pipeline.storage.holds import holding
 from c2tc_pipeline.storage.manifest import check_files, open_manifest, seal_manifest
 
 MANIFEST_NAME = "manifest.json"
+# The endings of hidden siblings: of an artefact that is being written, and of one that another has replaced.
+PARTIAL, RETIRED = ".partial", ".retired"
 
 
 def publish_directory(
     target: str | Path,
-    write: Callable[[Path], None],
+    write: Callable[[Path], object],
     *,
     kind: str,
     settings: Mapping[str, Any] | None = None,
     replace: bool = False,
+    instead_of: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write an artefact all or nothing.
 
@@ -45,6 +52,8 @@ def publish_directory(
     replace : bool, default=False
         Whether an artefact of the same kind may be replaced. A directory that holds anything which its manifest does
         not list is never replaced.
+    instead_of : mapping, optional
+        The manifest of the artefact that the new one was made from; none that came or went since is replaced.
 
     Returns
     -------
@@ -56,7 +65,7 @@ def publish_directory(
     FileExistsError
         If another writer published first and ``replace`` is false.
     InputError
-        If the target exists and is not an artefact of this kind.
+        If the target exists and is not an artefact of this kind, or not the one that was to be replaced.
 
     Examples
     --------
@@ -71,20 +80,36 @@ def publish_directory(
     target = Path(os.path.abspath(target))
     check_target(target, kind=kind, replace=replace)
     target.parent.mkdir(parents=True, exist_ok=True)
-    private = target.parent / f".{target.name}.{uuid.uuid4().hex}.partial"
+    private = _sibling(target, PARTIAL)
     private.mkdir()
-    try:
-        write(private)
-        (private / MANIFEST_NAME).write_bytes(seal_manifest(private, kind=kind, settings=settings or {}))
-        sync_files(private)
-        _swap_in(private, target, kind=kind, replace=replace)
-    except BaseException:
-        shutil.rmtree(private, ignore_errors=True)
-        raise
+    with holding(private):
+        try:
+            write(private)
+            (private / MANIFEST_NAME).write_bytes(seal_manifest(private, kind=kind, settings=settings or {}))
+            sync_directory(private)
+            _swap_in(private, target, kind=kind, replace=replace, instead_of=instead_of)
+            sync_folder(target.parent)
+        except BaseException:
+            shutil.rmtree(private, ignore_errors=True)
+            raise
     return target
 
 
-def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
+def discard_directory(target: Path) -> None:
+    """Take an artefact out of sight in one step, then remove it; one that is gone already is no trouble."""
+    retired = _sibling(target, RETIRED)
+    with contextlib.suppress(OSError):
+        target.rename(retired)
+        shutil.rmtree(retired, ignore_errors=True)
+
+
+def check_target(
+    target: str | Path,
+    *,
+    kind: str,
+    replace: bool,
+    instead_of: Mapping[str, Any] | None = None,
+) -> None:
     """Refuse a target that a later :func:`publish_directory` could not take, before any work is done."""
     target = Path(os.path.abspath(target))
     if target.is_symlink() or (target.exists() and not target.is_dir()):
@@ -92,13 +117,22 @@ def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
     ancestor = next((folder for folder in target.parents if folder.exists()), None)
     if ancestor is not None and not ancestor.is_dir():
         raise InputError(f"Output {str(target)!r} can't be made: {str(ancestor)!r} is a file; choose another path.")
+    if ancestor is not None and not os.access(ancestor, os.W_OK | os.X_OK):
+        raise InputError(
+            f"Output {str(target)!r} can't be made: {str(ancestor)!r} may not be written to; choose another path."
+        )
+    changed = f"Directory {str(target)!r} was replaced or removed meanwhile; run again."
     if not target.exists() or not any(target.iterdir()):
+        if instead_of is not None:
+            raise InputError(changed)
         return
     if not (target / MANIFEST_NAME).exists():
         raise InputError(
             f"Output directory {str(target)!r} exists and was not made by c2tc; choose another path or empty it."
         )
     manifest = read_manifest(target)
+    if instead_of is not None and manifest != instead_of:
+        raise InputError(changed)
     if manifest["kind"] != kind:
         raise InputError(
             f"Output directory {str(target)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}; "
@@ -140,16 +174,35 @@ def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[
     return manifest
 
 
-def _swap_in(private: Path, target: Path, *, kind: str, replace: bool) -> None:
+def _sibling(target: Path, ending: str) -> Path:
+    return target.parent / f".{target.name}.{uuid.uuid4().hex}{ending}"
+
+
+def _swap_in(private: Path, target: Path, *, kind: str, replace: bool, instead_of: Mapping[str, Any] | None) -> None:
     """Make ``private`` visible as ``target``; a rename onto a non-empty directory fails, so one writer wins."""
-    try:
-        private.rename(target)
-        return
-    except OSError:
-        # Looks again, because the other directory may have appeared while this one was being written.
-        check_target(target, kind=kind, replace=replace)
-    retired = target.parent / f".{target.name}.{uuid.uuid4().hex}.retired"
+    if instead_of is None:
+        with contextlib.suppress(OSError):
+            private.rename(target)
+            return
+    # Looks again, because the other directory may have appeared while this one was being written.
+    check_target(target, kind=kind, replace=replace, instead_of=instead_of)
     overtaken = f"{str(target)!r} was replaced by another writer at the same time."
+    try:
+        exchanged = exchange(private, target)
+    except FileNotFoundError:
+        raise FileExistsError(overtaken) from None
+    if exchanged:
+        try:
+            check_target(private, kind=kind, replace=True, instead_of=instead_of)
+        except InputError:
+            # Somebody put it there since it was looked at, and wants it back.
+            exchange(private, target)
+            check_target(target, kind=kind, replace=replace, instead_of=instead_of)
+            raise
+        shutil.rmtree(private, ignore_errors=True)
+        return
+    # Between these two renames there is no artefact; a writer that is killed there leaves the old one beside it.
+    retired = _sibling(target, RETIRED)
     try:
         target.rename(retired)
     except FileNotFoundError:

@@ -7,9 +7,29 @@ What belongs here: the interface and what holds for every place. What does not: 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as a listing shows it.
+
+    Parameters
+    ----------
+    path : str
+        Its path; with a slash at the end it is an empty folder, in a place that has such.
+    size : int
+        Bytes.
+    modified : float
+        When it was written, in seconds, by the clock of the place.
+    """
+
+    path: str
+    size: int
+    modified: float
 
 
 class Backend(ABC):
@@ -46,12 +66,42 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def stored_files(self, folder: str) -> list[StoredFile]:
+        """Return all files and empty folders below a folder, at any depth, sorted; none if there is no such folder."""
+
     def list_files(self, folder: str) -> list[str]:
         """Return the paths of all files below a folder, at any depth, sorted; none if there is no such folder."""
+        return [file.path for file in self.stored_files(folder) if not file.path.endswith("/")]
+
+    def is_there(self) -> bool:
+        """Tell whether anything was ever kept here; a place that has no folders is there as long as it holds a file."""
+        return bool(self.stored_files(""))
 
     @abstractmethod
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is no trouble."""
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove all files below a folder; no one may be at work in it."""
+        for path in self.list_files(folder):
+            self.delete(path)
+
+    @contextmanager
+    def holding(self, folder: str) -> Iterator[None]:
+        """Let collectors know that a folder is being written, in a place where they can ask; see :meth:`is_held`."""
+        yield
+
+    def is_held(self, folder: str) -> bool:
+        """Tell whether a writer or a reader is at work in a folder; False as well where a place can't tell."""
+        return False
+
+    def unfinished(self) -> list[StoredFile]:
+        """Return the uploads of files that were begun and not ended, in a place that keeps such."""
+        return []
+
+    def abandon(self, path: str) -> None:
+        """Give up all unfinished uploads of a file."""
+        raise NotImplementedError(f"{self!r} keeps no unfinished uploads.")
 
     @abstractmethod
     def filling(self, folder: str) -> AbstractContextManager[Path]:

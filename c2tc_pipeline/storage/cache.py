@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
+from c2tc_pipeline.storage.artefact import discard_directory, publish_directory, verify_directory
 
 T = TypeVar("T")
 
@@ -90,16 +89,16 @@ class ContentCache:
         write, read : callable
             Store the value into a directory and load it back.
         """
-        entry = self.directory / kind / key[:2] / key
+        entry = self._entry(kind, key)
         damaged = False
         if entry.exists():
             try:
                 verify_directory(entry, kind=kind)
                 return CacheLookup(read(entry), hit=True)
-            except (OSError, ValueError, KeyError):
-                # A failed check is a ValueError; so is what libraries raise for files they cannot make sense of.
+            except Exception:
+                # Whatever a reader stumbles over: what libraries raise for files they can't make sense of has no end.
                 damaged = True
-                shutil.rmtree(entry, ignore_errors=True)
+                discard_directory(entry)
         value = compute()
 
         def fill(path: Path) -> None:
@@ -110,6 +109,36 @@ class ContentCache:
         with contextlib.suppress(OSError, InputError):
             publish_directory(entry, fill, kind=kind, settings={"key": key})
         return CacheLookup(value, hit=False, damaged=damaged)
+
+    def keep(self, kind: str, key: str, write: Callable[[Path], object]) -> Path:
+        """Return the directory of the entry for ``key``, verified, for what is read where it lies; made if need be.
+
+        Parameters
+        ----------
+        kind, key : str
+            As for :meth:`fetch`.
+        write : callable
+            Fills a directory.
+
+        Raises
+        ------
+        OSError, InputError
+            If the entry is not there and can't be written.
+        """
+        entry = self._entry(kind, key)
+        if entry.exists():
+            try:
+                verify_directory(entry, kind=kind)
+                return entry
+            except (OSError, ValueError):
+                discard_directory(entry)
+        # Another process may have been faster; its entry is equal by construction.
+        with contextlib.suppress(FileExistsError):
+            publish_directory(entry, write, kind=kind, settings={"key": key})
+        return entry
+
+    def _entry(self, kind: str, key: str) -> Path:
+        return self.directory / kind / key[:2] / key
 
 
 def default_cache_directory() -> Path:

@@ -28,11 +28,15 @@ def relative_name(path: Path, directory: Path) -> str:
     return path.relative_to(directory).as_posix()
 
 
-def sync_files(directory: Path) -> None:
-    """Have every file below a directory reach the disk."""
+def sync_directory(directory: Path) -> None:
+    """Have every file below a directory reach the disk, and every name in it."""
     for path in files_below(directory):
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
+    for below in directory.rglob("*"):
+        if below.is_dir() and not below.is_symlink():
+            sync_folder(below)
+    sync_folder(directory)
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -11,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage.backend import Backend
-from c2tc_pipeline.storage.files import files_below, relative_name, sync_files, sync_folder
+from c2tc_pipeline.storage.backend import Backend, StoredFile
+from c2tc_pipeline.storage.files import files_below, relative_name, sync_directory, sync_folder
+from c2tc_pipeline.storage.holds import holding, is_held
 
 
 class LocalBackend(Backend):
@@ -53,7 +55,7 @@ class LocalBackend(Backend):
         except FileExistsError:
             return False
         except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOTSUP):
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EROFS):
                 raise
             raise InputError(
                 f"Storage folder {str(target.parent)!r} is read-only or on a file system without hard links; choose "
@@ -64,11 +66,39 @@ class LocalBackend(Backend):
         self._sync_folders(target.parent)
         return True
 
+    def stored_files(self, folder: str) -> list[StoredFile]:
+        found = []
+        for path in sorted((self._directory / folder).rglob("*")):
+            name = relative_name(path, self._directory)
+            # What other processes remove while this one looks is not there.
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                if path.is_symlink() or not path.is_dir():
+                    state = path.lstat()
+                    found.append(StoredFile(name, state.st_size, state.st_mtime))
+                elif not any(path.iterdir()):
+                    found.append(StoredFile(f"{name}/", 0, path.stat().st_mtime))
+        return found
+
     def list_files(self, folder: str) -> list[str]:
         return [relative_name(path, self._directory) for path in files_below(self._directory / folder)]
 
+    def is_there(self) -> bool:
+        return self._directory.is_dir()
+
     def delete(self, path: str) -> None:
         (self._directory / path).unlink(missing_ok=True)
+
+    def remove_folder(self, folder: str) -> None:
+        shutil.rmtree(self._directory / folder, ignore_errors=True)
+
+    @contextmanager
+    def holding(self, folder: str) -> Iterator[None]:
+        self._make_folder(self._directory / folder)
+        with holding(self._directory / folder):
+            yield
+
+    def is_held(self, folder: str) -> bool:
+        return is_held(self._directory / folder)
 
     @contextmanager
     def filling(self, folder: str) -> Iterator[Path]:
@@ -77,18 +107,16 @@ class LocalBackend(Backend):
         self._make_folder(target)
         try:
             yield target
-            sync_files(target)
-            for below in target.rglob("*"):
-                if below.is_dir() and not below.is_symlink():
-                    sync_folder(below)
-            self._sync_folders(target)
+            sync_directory(target)
+            self._sync_folders(target.parent)
         except BaseException:
             shutil.rmtree(target, ignore_errors=True)
             raise
 
     @contextmanager
     def reading(self, folder: str, names: Iterable[str]) -> Iterator[Path]:
-        yield self._directory / folder
+        with holding(self._directory / folder):
+            yield self._directory / folder
 
     def _make_folder(self, folder: Path) -> None:
         try:
@@ -97,6 +125,10 @@ class LocalBackend(Backend):
             raise InputError(f"Storage folder {str(folder)!r} can't be made: a file is in its way.") from None
         except PermissionError:
             raise InputError(f"Storage folder {str(folder)!r} can't be made: permission denied.") from None
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+            raise InputError(f"Storage folder {str(folder)!r} can't be made: the file system is read-only.") from None
 
     def _sync_folders(self, folder: Path) -> None:
         """Sync a folder and those it hangs from, up to the root."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from c2tc_pipeline.storage.backend import StoredFile
 from c2tc_pipeline.storage.object_backend import ObjectBackend
 
 # fsspec keeps one memory for the whole process and does not guard it against threads.
@@ -45,11 +46,15 @@ class MemoryBackend(ObjectBackend):
             self._files.pipe_file(self.address(path), content)
             return True
 
-    def list_files(self, folder: str) -> list[str]:
+    def stored_files(self, folder: str) -> list[StoredFile]:
         # fsspec knows the memory's files by an absolute path without the scheme.
         start = len(self._files._strip_protocol(self.root)) + 1
         with _ONE_AT_A_TIME:
-            return sorted(name[start:] for name in self._files.find(self.address(folder)))
+            found = self._files.find(self.address(folder), detail=True)
+            return [
+                StoredFile(name[start:], info["size"], self._files.modified(name).timestamp())
+                for name, info in sorted(found.items())
+            ]
 
     def delete(self, path: str) -> None:
         with _ONE_AT_A_TIME:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.files import files_below, relative_name
+from c2tc_pipeline.storage.holds import ScratchDirectory
 
 
 class ObjectBackend(Backend):
@@ -26,7 +26,7 @@ class ObjectBackend(Backend):
 
     @contextmanager
     def filling(self, folder: str) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="c2tc-") as name:
+        with ScratchDirectory() as name:
             directory = Path(name)
             yield directory
             for path in files_below(directory):
@@ -34,7 +34,7 @@ class ObjectBackend(Backend):
 
     @contextmanager
     def reading(self, folder: str, names: Iterable[str]) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="c2tc-") as directory:
+        with ScratchDirectory() as directory:
             for name in names:
                 target = Path(directory, name)
                 target.parent.mkdir(parents=True, exist_ok=True)

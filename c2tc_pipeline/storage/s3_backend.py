@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.storage.backend import StoredFile
 from c2tc_pipeline.storage.object_backend import ObjectBackend
 
 
@@ -78,6 +80,11 @@ class S3Backend(ObjectBackend):
         with self._own_words(path):
             return bytes(self._files.cat_file(self.address(path)))
 
+    def read_range(self, path: str, start: int, stop: int) -> bytes:
+        """Return a part of a file, fewer bytes where it ends before; ``FileNotFoundError`` if there is none."""
+        with self._own_words(path):
+            return bytes(self._files.cat_file(self.address(path), start=start, end=stop))
+
     def put_if_absent(self, path: str, content: bytes) -> bool:
         try:
             with self._own_words(path), self._needing_the_bucket():
@@ -92,10 +99,16 @@ class S3Backend(ObjectBackend):
             raise
         return True
 
-    def list_files(self, folder: str) -> list[str]:
+    def stored_files(self, folder: str) -> list[StoredFile]:
         start = len(self.root.removeprefix("s3://")) + 1
         with self._own_words(folder), self._needing_the_bucket():
-            return sorted(name[start:] for name in self._files.find(self.address(folder)))
+            found = self._files.find(self.address(folder), detail=True)
+        return [
+            StoredFile(name[start:], info["size"], info["LastModified"].timestamp())
+            for name, info in sorted(found.items())
+            # Where nothing was listed, s3fs asks once more, and is told of a folder if a file has come since.
+            if info["type"] == "file"
+        ]
 
     def delete(self, path: str) -> None:
         with self._own_words(path), self._needing_the_bucket():
@@ -109,14 +122,52 @@ class S3Backend(ObjectBackend):
         with self._own_words(path):
             self._files.get_file(self.address(path), str(target))
 
+    def unfinished(self) -> list[StoredFile]:
+        return [
+            StoredFile(upload["Key"].removeprefix(self._prefix), 0, upload["Initiated"].timestamp())
+            for upload in self._uploads("")
+        ]
+
+    def abandon(self, path: str) -> None:
+        for upload in self._uploads(path):
+            with self._own_words(path):
+                self._files.call_s3(
+                    "abort_multipart_upload", Bucket=self._bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                )
+
+    @property
+    def _bucket(self) -> str:
+        return self.root.removeprefix("s3://").partition("/")[0]
+
+    @property
+    def _prefix(self) -> str:
+        prefix = self.root.removeprefix("s3://").partition("/")[2]
+        return f"{prefix}/" if prefix else ""
+
+    def _uploads(self, path: str) -> list[dict[str, Any]]:
+        """Return the uploads in parts that were begun below the root, or of one file there."""
+        found: list[dict[str, Any]] = []
+        after: dict[str, str] = {}
+        while True:
+            with self._own_words(path), self._needing_the_bucket():
+                answer = self._files.call_s3(
+                    "list_multipart_uploads", Bucket=self._bucket, Prefix=self._prefix + path, **after
+                )
+            found += [each for each in answer.get("Uploads") or [] if not path or each["Key"] == self._prefix + path]
+            # One answer has a thousand of them at most.
+            if not answer.get("IsTruncated"):
+                return found
+            after = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
+
     @contextmanager
     def _needing_the_bucket(self) -> Iterator[None]:
         """Where no object has to exist, the only thing that can be missing is the bucket."""
         try:
             yield
         except FileNotFoundError:
-            bucket = self.root.removeprefix("s3://").partition("/")[0]
-            raise InputError(f"There is no bucket {bucket!r}; create it or choose another storage root.") from None
+            raise InputError(
+                f"There is no bucket {self._bucket!r}; create it or choose another storage root."
+            ) from None
 
     @contextmanager
     def _own_words(self, path: str) -> Iterator[None]:

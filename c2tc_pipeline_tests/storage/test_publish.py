@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,3 +177,21 @@ def test_a_target_below_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"notes\.txt' is a file"):
         publish(tmp_path / "notes.txt" / "art")
     assert contents(tmp_path) == {"notes.txt": b"mine"}
+
+
+@pytest.mark.parametrize("depth", ["art", "new/folder/art"])
+def test_a_folder_that_is_not_ours_to_write_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: str
+) -> None:
+    # By what the system answers, since root may write anywhere.
+    asked: list[Path] = []
+
+    def refuse(path: Path, mode: int) -> bool:
+        asked.append(Path(path))
+        return False
+
+    monkeypatch.setattr(os, "access", refuse)
+    with pytest.raises(InputError, match="may not be written to; choose another path"):
+        publish_directory(tmp_path / depth, lambda folder: pytest.fail("work was done"), kind=KIND)
+    assert asked == [tmp_path]
+    assert list(tmp_path.iterdir()) == []

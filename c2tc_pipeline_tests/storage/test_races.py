@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import publish_directory, verify_directory
+from c2tc_pipeline.storage import artefact, publish_directory, verify_directory
 from c2tc_pipeline_tests.storage.artefacts import KIND, contents, publish, writer_of
 
 
@@ -46,8 +46,18 @@ def test_one_of_many_racing_writers_wins_and_the_others_are_told(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["art"]
 
 
+def cannot_exchange(one: Path, other: Path) -> bool:
+    """Be a system that can't."""
+    return False
+
+
 @pytest.mark.parametrize("attempt", range(5))
-def test_racing_replacements_leave_one_whole_artefact(tmp_path: Path, attempt: int) -> None:
+@pytest.mark.parametrize("able", [True, False])
+def test_racing_replacements_leave_one_whole_artefact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt: int, able: bool
+) -> None:
+    if not able:
+        monkeypatch.setattr(artefact, "exchange", cannot_exchange)
     publish(tmp_path / "art")
     outcomes = race(tmp_path, 2, replace=True)
     assert None in outcomes
@@ -76,6 +86,7 @@ def test_a_writer_who_publishes_into_the_gap_of_a_replacement_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = publish(tmp_path / "art")
+    monkeypatch.setattr(artefact, "exchange", cannot_exchange)
     rename_after(monkeypatch, 2, lambda: publish(target, "gap"))
     with pytest.raises(FileExistsError):
         publish(target, "late", replace=True)
@@ -92,7 +103,26 @@ def test_a_replacement_that_cannot_be_renamed_puts_the_old_one_back(
     def no_space() -> None:
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr(artefact, "exchange", cannot_exchange)
     rename_after(monkeypatch, 2, no_space)
     with pytest.raises(OSError, match="No space"):
         publish(target, "new", replace=True)
     assert contents(tmp_path) == before
+
+
+def test_a_stranger_that_appears_at_the_last_moment_is_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = publish(tmp_path / "art")
+    really = artefact.exchange
+
+    def exchange_late(one: Path, other: Path) -> bool:
+        (target / "notes.txt").write_text("mine")
+        return really(one, other)
+
+    monkeypatch.setattr(artefact, "exchange", exchange_late)
+    with pytest.raises(InputError, match=r"holds 'notes\.txt', which c2tc did not write"):
+        publish(target, "new", replace=True)
+    assert (target / "a.txt").read_text() == "old"
+    assert (target / "notes.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["art"]

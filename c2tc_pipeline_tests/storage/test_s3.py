@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import logging
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -167,3 +169,33 @@ def test_an_upload_that_breaks_off_between_its_parts_stores_nothing(
     assert backend.list_files("") == []
     backend.write_file("large.bin", source)
     assert backend.read_bytes("large.bin") == source.read_bytes()
+
+
+def test_all_unfinished_uploads_are_listed_however_many_answers_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = S3Backend("bucket/prefix", S3Access(key="k", secret="s"))
+    began = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    uploads = [{"Key": f"prefix/{n}.bin", "UploadId": str(n), "Initiated": began} for n in range(5)]
+
+    def answer(method: str, *, Bucket: str, Prefix: str, KeyMarker: str = "", UploadIdMarker: str = "") -> object:
+        assert (method, Bucket, Prefix) == ("list_multipart_uploads", "bucket", "prefix/")
+        first = int(UploadIdMarker) + 1 if UploadIdMarker else 0
+        assert not KeyMarker or KeyMarker == uploads[first - 1]["Key"]
+        last = min(first + 2, len(uploads)) - 1
+        return {
+            "Uploads": uploads[first : last + 1],
+            "IsTruncated": last + 1 < len(uploads),
+            "NextKeyMarker": uploads[last]["Key"],
+            "NextUploadIdMarker": uploads[last]["UploadId"],
+        }
+
+    monkeypatch.setattr(backend._files, "call_s3", answer)
+    assert [file.path for file in backend.unfinished()] == [f"{n}.bin" for n in range(5)]
+
+
+def test_a_folder_that_comes_up_while_it_is_listed_holds_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What s3fs returns when the listing was empty and another writer's first file came before it asked again."""
+    backend = S3Backend("bucket/prefix", S3Access(key="k", secret="s"))
+    came_up = {"bucket/prefix/cell": {"name": "bucket/prefix/cell", "type": "directory", "size": 0}}
+    monkeypatch.setattr(backend, "_files", SimpleNamespace(find=lambda path, detail: came_up))
+    assert backend.stored_files("cell") == []
+    assert backend.list_files("cell") == []
