@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
@@ -34,8 +35,10 @@ def condense(
     gamma: float | str = 0.25,
     losses: str = "curves",
     representative: str = "centroid",
+    min_rows_per_condensed_row: int = 1,
     validation: pd.DataFrame | None = None,
     device: str = "auto",
+    engine: str = "local",
     cache_dir: str | Path | None = None,
     random_state: int = 0,
     name: str = "table",
@@ -62,12 +65,15 @@ def condense(
     encoder : TableEncoder, optional
         Another encoder instead of ``HybridEncoder(strings, numeric)``; a copy of it is fitted, its own parameters and
         seed count, and its ``roles`` count as given.
-    allocation, gamma, losses, representative : optional
+    allocation, gamma, losses, representative, min_rows_per_condensed_row : optional
         As in :class:`Condenser`.
     validation : DataFrame, optional
         Labelled rows on which ``gamma="auto"`` is chosen; without them a tenth of the table is kept aside for that.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where the heavy work runs.
+    engine : str, default="local"
+        Who computes curves and clusters: this process, or the workers of the Dask scheduler at this address, such as
+        ``"dask://host:8786"``.
     cache_dir : path, optional
         Where autoencoder weights and loss curves are kept between calls.
     random_state : int, default=0
@@ -110,7 +116,9 @@ def condense(
         gamma=gamma,
         losses=losses,
         representative=representative,
+        min_rows_per_condensed_row=min_rows_per_condensed_row,
         device=device,
+        engine=engine,
         cache_dir=cache_dir,
         random_state=random_state,
     )
@@ -140,7 +148,7 @@ def condense_prepared(
 ) -> CondensedTable:
     """Take all steps from prepared rows to a condensed table; the parameters are those of the steps."""
     by_class = ClassOrder.of(prepared.y.to_numpy())
-    condenser.check(len(prepared.X), len(by_class.classes))
+    condenser.check_classes(by_class.classes, np.diff(by_class.edges))
     with clock.stage("encode") as tick:
         fit_encoder(encoder, prepared, progress=tick)
         encoded = encode_table(encoder, prepared, by_class, validation=validation)

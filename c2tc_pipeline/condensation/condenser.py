@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
 from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.clustering import KMeansResult, RowSource
+from c2tc_pipeline.clustering.row_source import rows_of
+from c2tc_pipeline.condensation.least_rows import check_least_rows, check_room
 from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, plan_allocation
 from c2tc_pipeline.condensation.representatives import (
     REPRESENTATIVES,
     SingletonWarning,
-    condensed_of_rows,
+    condensed_of_sorted,
+    equal_but_for_rounding,
     nearest_rows,
     singleton_message,
 )
@@ -54,8 +59,14 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         paper.
     representative : {"centroid", "medoid"}, default="centroid"
         Whether a condensed row is the mean of its cluster or the real row next to it.
+    min_rows_per_condensed_row : int, default=1
+        Source rows that every condensed row stands for at least; not to be had with ``"medoid"``, whose rows are real
+        ones.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where k-means runs.
+    engine : str, default="local"
+        Who computes curves and clusters: this process, or the workers of the Dask scheduler at this address, such as
+        ``"dask://host:8786"``. The result is the same.
     cache_dir : path, optional
         Where loss curves are kept, under the hash of what determines them.
     random_state : int, default=0
@@ -77,6 +88,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         The loss curve of each class.
     sample_indices_ : ndarray of int
         The source row next to each condensed row; with ``"medoid"`` it is the condensed row.
+    repeats_ : ndarray of bool
+        Whether each condensed row equals a source row behind it.
 
     Examples
     --------
@@ -97,7 +110,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         gamma: float | str = 0.25,
         losses: str = "curves",
         representative: str = "centroid",
+        min_rows_per_condensed_row: int = 1,
         device: str = "auto",
+        engine: str = "local",
         cache_dir: str | Path | None = None,
         random_state: int = 0,
     ) -> None:
@@ -107,7 +122,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.gamma = gamma
         self.losses = losses
         self.representative = representative
+        self.min_rows_per_condensed_row = min_rows_per_condensed_row
         self.device = device
+        self.engine = engine
         self.cache_dir = cache_dir
         self.random_state = random_state
 
@@ -140,6 +157,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         rows, labels = numbers_and_classes(self, X, y, fitting=True)
         by_class = ClassOrder.of(labels)
         refuse_one_class(by_class)
+        self.check_classes(by_class.classes, np.diff(by_class.edges))
         # Distances between rows far from the origin drown in rounding; around their mean they do not.
         middle = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         centred = rows[by_class.order]
@@ -159,7 +177,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
 
     def plan_sorted(
         self,
-        X: np.ndarray,
+        X: np.ndarray | RowSource,
         edges: np.ndarray,
         *,
         validation: tuple[np.ndarray, np.ndarray] | None,
@@ -171,22 +189,47 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         return plan_allocation(X, edges, settings, validation=validation, cache=cache, clock=clock)
 
     def condense_sorted(
-        self, X: np.ndarray, by_class: ClassOrder, plan: AllocationPlan, *, clock: StageClock
+        self, X: np.ndarray | RowSource, by_class: ClassOrder, plan: AllocationPlan, *, clock: StageClock
     ) -> np.ndarray:
         """Carry out a plan for rows in the order of their classes; set the fitted attributes, return the means."""
-        settings = self.check(len(X), len(by_class.classes))
-        done = cluster_classes(X, by_class.edges, plan, settings, clock=clock)
+        centers, results = self.partition_sorted(X, by_class.classes, by_class.edges, plan, clock=clock)
+        self.membership_ = np.empty(len(by_class.order), dtype=np.int32)
+        self.membership_[by_class.order] = condensed_of_sorted(results)
+        self.sample_indices_ = by_class.order[nearest_rows(by_class.edges, results)]
+        return centers
+
+    def partition_sorted(
+        self,
+        X: np.ndarray | RowSource,
+        classes: np.ndarray,
+        edges: np.ndarray,
+        plan: AllocationPlan,
+        *,
+        clock: StageClock,
+    ) -> tuple[np.ndarray, list[KMeansResult]]:
+        """Carry out a plan, and set the fitted attributes that do not depend on the order of the rows in the source.
+
+        Returns
+        -------
+        centers : ndarray
+            The means of all clusters.
+        results : list of KMeansResult
+            The partition of each class.
+        """
+        settings = self.check(len(X), len(classes))
+        done = cluster_classes(X, edges, plan, settings, clock=clock)
         self.plan_ = plan
         self.allocation_ = done.allocation
         self.curves_ = None if plan.measured is None else [found.curve for found in plan.measured]
-        self.classes_ = by_class.classes
+        self.classes_ = classes
         self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
-        codes = np.repeat(np.arange(len(by_class.classes)), done.allocation.counts)
+        codes = np.repeat(np.arange(len(classes)), done.allocation.counts)
         self.training_weights_ = training_weights(self.weights_, codes)
-        self.membership_ = condensed_of_rows(done.results, by_class.order)
-        self.sample_indices_ = by_class.order[nearest_rows(X, by_class.edges, done.results)]
         self.singletons_ = int((self.weights_ == 1).sum())
-        return np.vstack([result.centers for result in done.results])
+        centers = np.vstack([result.centers for result in done.results])
+        nearest = rows_of(X).take(nearest_rows(edges, done.results))
+        self.repeats_ = equal_but_for_rounding(nearest, centers) | (self.representative == "medoid")
+        return centers, done.results
 
     def check(self, n: int, n_classes: int) -> PartitionSettings:
         """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
@@ -194,14 +237,22 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             raise InputError(
                 f"Representative {self.representative!r} is unknown; choose one of: {', '.join(REPRESENTATIVES)}."
             )
+        check_least_rows(self.min_rows_per_condensed_row, self.representative)
         return PartitionSettings(
             budget=checked_budget(self.ratio, self.rows, n, n_classes),
             allocation=self.allocation,
             gamma=self.gamma,
             losses=self.losses,
             device=self.device,
+            engine=self.engine,
             seed=self.random_state,
+            least_rows=self.min_rows_per_condensed_row,
         )
+
+    def check_classes(self, names: Iterable[Any], sizes: np.ndarray) -> None:
+        """Refuse classes that are too small for what is asked for, by their names."""
+        settings = self.check(int(np.sum(sizes)), len(sizes))
+        check_room(sizes, settings.budget, settings.least_rows, names)
 
 
 def _known_classes(condenser: Condenser, X: Any, y: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from c2tc_pipeline.clustering.row_source import RowSource, rows_of, stored_at
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
+
+_ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,9 @@ class EncodedTable:
         The names of the classes, for people.
     validation : tuple of (rows, class numbers), optional
         Validation rows of known classes.
+    address : str
+        Where other processes may read the rows, as a ``.npy`` file or object; empty if they are not stored. No part of
+        what the table is.
     origin : str
         The hash of what the rows were before, where they have one: different rows may look alike when encoded.
 
@@ -43,6 +49,16 @@ class EncodedTable:
     classes: tuple[str, ...]
     validation: tuple[np.ndarray, np.ndarray] | None = None
     origin: str = ""
+    address: str = ""
+
+    @property
+    def rows(self) -> RowSource:
+        """The training rows, for those who read them in parts or elsewhere."""
+        return stored_at(self.address, self.X) if self.address else rows_of(self.X)
+
+    def stored_in(self, folder: str) -> EncodedTable:
+        """Return the table with the address of its rows, given that of the folder with its files."""
+        return replace(self, address=f"{folder}/{_ROWS}.npy")
 
     @property
     def class_rows(self) -> list[int]:
@@ -70,7 +86,7 @@ class EncodedTable:
 
         held = (array("validation"), array("validation_classes")) if values["validation"] else None
         edges = np.array(values["edges"], dtype=np.int64)
-        return cls(array("rows"), edges, tuple(values["names"]), tuple(values["classes"]), held, values["origin"])
+        return cls(array(_ROWS), edges, tuple(values["names"]), tuple(values["classes"]), held, values["origin"])
 
     def _arrays(self) -> dict[str, np.ndarray]:
         held = (
@@ -78,7 +94,7 @@ class EncodedTable:
             if self.validation is None
             else dict(zip(("validation", "validation_classes"), self.validation, strict=True))
         )
-        return {"rows": self.X, **held}
+        return {_ROWS: self.X, **held}
 
     def _description(self) -> dict[str, object]:
         return {

@@ -61,6 +61,7 @@ def choose_gamma(
     *,
     validation: tuple[np.ndarray, np.ndarray] | None,
     seed: int,
+    least_rows: int = 1,
 ) -> tuple[float, list[GammaScore], int]:
     """Return the gamma whose condensed rows classify validation rows best, all scores, and the number of k-means runs.
 
@@ -78,19 +79,21 @@ def choose_gamma(
         Rows to judge on; without them a tenth of each class is kept out of the trials for that.
     seed : int
         Determines which rows are kept out and the trials' starts.
+    least_rows : int
+        Source rows that every cluster must have; trials, which only judge gamma, do without.
     """
     rng = np.random.default_rng([seed, 0xA])
     sizes = np.array([len(rows) for rows in classes])
     if validation is None:
         trials, validation = _keep_aside(classes, rng)
     else:
-        trials = [ClassRows(_sample(rows.X, _TRIAL_ROWS, rng), rows.engine) for rows in classes]
+        trials = [rows.sample(_positions(len(rows), _TRIAL_ROWS, rng)) for rows in classes]
         picked = _positions(len(validation[0]), _VALIDATION_ROWS, rng)
         validation = validation[0][picked], validation[1][picked]
     centers: dict[tuple[int, int], np.ndarray] = {}
     scores: list[GammaScore] = []
     for gamma in CANDIDATES:
-        problem = AllocationProblem(sizes, budget, losses, gamma=gamma)
+        problem = AllocationProblem(sizes, budget, losses, gamma, least_rows)
         counts = allocator.allocate(problem, random_state=seed).counts
         for index, k in enumerate(counts.tolist()):
             if (index, k) not in centers:
@@ -117,15 +120,11 @@ def _keep_aside(
     for index, rows in enumerate(classes):
         order = rng.permutation(len(rows))
         aside = max(1, round(share * len(rows)))
-        kept.append(rows.X[order[:aside]])
+        kept.append(rows.source.take(order[:aside]))
         labels.append(np.full(aside, index))
         rest = order[aside:][:_TRIAL_ROWS] if len(rows) > 1 else order
-        trials.append(ClassRows(rows.X[np.sort(rest)], rows.engine))
+        trials.append(rows.sample(np.sort(rest)))
     return trials, (np.vstack(kept), np.concatenate(labels))
-
-
-def _sample(X: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    return X[_positions(len(X), most, rng)]
 
 
 def _positions(n: int, most: int, rng: np.random.Generator) -> np.ndarray:

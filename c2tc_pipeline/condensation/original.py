@@ -1,21 +1,22 @@
 """Condensed rows in the original schema: numbers in their own units, categories by their names.
 
 Nothing is decoded from the encoded space. A condensed row's members are known, so its number is their mean and its
-category is the one most of them have.
+category is the one most of them have. Blocks of rows add up; how is in :mod:`c2tc_pipeline.condensation.members`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_numbers
+from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
+from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable
-from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -44,19 +45,75 @@ def original_rows(
     """
     by_name = {str(column): column for column in frame.columns}
     columns = []
-    for name, column in prepared.roles.items():
-        constant = column.distinct == 1 and column.missing == 0
-        if column.role is Role.DROP and (name in chosen_drops or not constant):
-            continue
-        source = frame[by_name[name]].iloc[prepared.row_ids]
-        if column_kind(source) is Kind.MIXED and column.role is Role.STRING:
-            source = prepared.X[name]
-        if condenser.representative == "medoid" or column.role is Role.DROP:
-            shown = source.iloc[condenser.sample_indices_].reset_index(drop=True)
+    for name in shown_columns(prepared.roles, chosen_drops):
+        source = prepared.cells_of(frame[by_name[name]])
+        summary = ColumnSummary(prepared.roles[name], column_kind(source), len(y))
+        if condenser.representative == "medoid" or summary.is_constant:
+            shown = summary.form(source.iloc[condenser.sample_indices_]).reset_index(drop=True)
         else:
-            shown = summarise_members(source, column.role, condenser.membership_, len(y))
+            summary.add(source, condenser.membership_)
+            shown = summary.values(source)
         columns.append(shown.rename(name))
     return pd.concat([*columns, y], axis=1)
+
+
+def shown_columns(roles: Mapping[str, ColumnRole], chosen_drops: Collection[str]) -> list[str]:
+    """Return the columns that condensed rows have in the original schema."""
+    return [
+        name
+        for name, column in roles.items()
+        if column.role is not Role.DROP or (name not in chosen_drops and _is_constant(column))
+    ]
+
+
+def _is_constant(column: ColumnRole) -> bool:
+    return column.distinct == 1 and column.missing == 0
+
+
+class ColumnSummary:
+    """What the members of condensed rows have in one column, gathered block by block.
+
+    Parameters
+    ----------
+    column : ColumnRole
+        The column; numbers are averaged, anything else goes by majority. A value is missing where most members have
+        none.
+    kind : Kind
+        What the whole column holds.
+    size : int
+        Number of condensed rows.
+
+    Examples
+    --------
+    >>> summary = ColumnSummary(ColumnRole("x", Role.NUMERIC, "", 3, 0), Kind.WHOLE, 2)
+    >>> for block in (pd.Series([1, 2]), pd.Series([40])):
+    ...     summary.add(block, np.array([0, 0, 1])[: len(block)] if len(block) == 2 else np.array([1]))
+    >>> summary.values(pd.Series([1])).tolist()
+    [2, 40]
+    """
+
+    def __init__(self, column: ColumnRole, kind: Kind, size: int) -> None:
+        self.is_constant = column.role is Role.DROP
+        self._kind = kind
+        self._as_text = kind is Kind.MIXED and column.role is Role.STRING
+        self._gathered = MemberMeans(size) if column.role is Role.NUMERIC else MemberVotes(size)
+
+    def form(self, series: pd.Series[Any]) -> pd.Series[Any]:
+        """Return cells as they are shown: those of mixed types as text."""
+        return to_text(series) if self._as_text else series
+
+    def add(self, series: pd.Series[Any], members: np.ndarray) -> None:
+        """Take cells into account, given the condensed row of each."""
+        self._gathered.add(self.form(series), members)
+
+    def values(self, example: pd.Series[Any]) -> pd.Series[Any]:
+        """Return one value a condensed row, in the type of cells of the column."""
+        if isinstance(self._gathered, MemberVotes):
+            return self._gathered.winners(self.form(example))
+        means = self._gathered.means()
+        if self._kind is Kind.WHOLE:
+            means = np.round(means)
+        return _in_own_units(means, example, self._kind)
 
 
 def summarise_members(series: pd.Series[Any], role: Role, membership: np.ndarray, size: int) -> pd.Series[Any]:
@@ -80,28 +137,14 @@ def summarise_members(series: pd.Series[Any], role: Role, membership: np.ndarray
     >>> summarise_members(pd.Series(["a", "b", "b"]), Role.STRING, np.array([0, 0, 0]), 1).tolist()
     ['b']
     """
-    if role is Role.NUMERIC:
-        return _means(series, membership, size)
-    return _modes(series, membership, size)
+    summary = ColumnSummary(ColumnRole(str(series.name), role, "", 0, 0), column_kind(series), size)
+    summary.add(series, membership)
+    return summary.values(series)
 
 
-def _means(series: pd.Series[Any], membership: np.ndarray, size: int) -> pd.Series[Any]:
-    values = to_numbers(series).values.to_numpy(dtype=np.float64, na_value=np.nan)
-    present = ~np.isnan(values)
-    counts = np.bincount(membership[present], minlength=size)
-    members = np.bincount(membership, minlength=size)
-    sums = np.bincount(membership[present], values[present], minlength=size)
-    means = np.where(2 * counts >= members, sums / np.maximum(counts, 1), np.nan)
-    means[counts == 0] = np.nan
-    if column_kind(series) is Kind.WHOLE:
-        means = np.round(means)
-    return _in_own_units(means, series)
-
-
-def _in_own_units(means: np.ndarray, series: pd.Series[Any]) -> pd.Series[Any]:
+def _in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     """Give means the type of the column they came from."""
     source = plain(series)
-    kind = column_kind(source)
     if isinstance(source.dtype, pd.PeriodDtype):
         source = source.dt.to_timestamp()
     dtype = source.dtype
@@ -141,22 +184,3 @@ def _whole_numbers(means: np.ndarray, dtype: Any) -> pd.Series[Any]:
     whole[topped] = limits.max
     numbers = pd.Series(whole).astype(dtype)
     return numbers.mask(missing) if missing.any() else numbers
-
-
-def _modes(series: pd.Series[Any], membership: np.ndarray, size: int) -> pd.Series[Any]:
-    source = plain(series)
-    positions, values = pd.factorize(source, use_na_sentinel=True)
-    if len(values) == 0:
-        return source.iloc[:size].reset_index(drop=True)
-    # Missing takes part in the vote, under the last number.
-    codes = np.where(positions < 0, len(values), positions)
-    overall = np.bincount(codes, minlength=len(values) + 1)
-    pairs, votes = np.unique(membership.astype(np.int64) * (len(values) + 1) + codes, return_counts=True)
-    condensed, code = np.divmod(pairs, len(values) + 1)
-    # The best of each condensed row comes first: most votes, then the more frequent value of the column.
-    order = np.lexsort((code, -overall[code], -votes, condensed))
-    winner = code[order][np.searchsorted(condensed[order], np.arange(size))]
-    chosen = pd.Series(values).take(np.where(winner == len(values), 0, winner)).reset_index(drop=True)
-    if (winner == len(values)).any():
-        chosen = chosen.mask(winner == len(values))
-    return chosen

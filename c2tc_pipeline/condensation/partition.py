@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from c2tc_pipeline.allocation import Allocation, AllocationProblem
 from c2tc_pipeline.allocation.bound import bound_of_tables
-from c2tc_pipeline.clustering import KMeansResult
+from c2tc_pipeline.clustering import ClassRows, KMeansResult, RowSource, open_executor
+from c2tc_pipeline.clustering.least_sizes import with_least_sizes
+from c2tc_pipeline.clustering.row_numbers import let_go, looked_up, runs
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
 from c2tc_pipeline.condensation.stages import StageClock
 
@@ -71,7 +74,7 @@ class ClassOrder:
 
 
 def cluster_classes(
-    X: np.ndarray,
+    X: np.ndarray | RowSource,
     edges: np.ndarray,
     plan: AllocationPlan,
     settings: PartitionSettings,
@@ -82,12 +85,12 @@ def cluster_classes(
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    X : ndarray of shape (n, d) or RowSource
         Encoded rows sorted by class, C-contiguous, float32 or float64.
     edges : ndarray of int of shape (classes + 1,)
         Where each class begins, and the end.
     plan : AllocationPlan
-        Clusters of each class; k-means starts from the centres of its curves.
+        Clusters of each class; k-means starts from the seeds of its curves.
     settings : PartitionSettings
         Those that the plan was made with.
     clock : StageClock, optional
@@ -103,31 +106,60 @@ def cluster_classes(
     6
     """
     clock = clock or StageClock()
-    classes = class_rows(X, edges, settings)
-    results = []
-    with clock.stage("cluster") as tick:
-        for index, (rows, k) in enumerate(zip(classes, plan.allocation.counts.tolist(), strict=True)):
-            start = None if plan.measured is None else plan.measured[index].start_for(k)
-            seed = np.random.SeedSequence([settings.seed, index, k])
-            results.append(_largest_first(rows.cluster(k, init=start, seed=seed)))
-            tick(index + 1, len(classes))
-    losses = losses_of(classes, plan.measured, settings)
-    problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma=plan.allocation.gamma)
-    return ClassPartitions(_as_measured(plan.allocation, problem, results), results)
+    with open_executor(settings.engine) as executor:
+        classes = class_rows(X, edges, settings, executor)
+        counts = plan.allocation.counts.tolist()
+        seeds = [np.random.SeedSequence([settings.seed, index, k]) for index, k in enumerate(counts)]
+        known: list[np.ndarray | None] = [None] * len(counts)
+        if plan.measured is not None:
+            known = [found.start_for(k) for found, k in zip(plan.measured, counts, strict=True)]
+        with clock.stage("cluster") as tick:
+            starts = executor.together(
+                [
+                    partial(rows.start, k, init=init, seed=seed)
+                    for rows, k, init, seed in zip(classes, counts, known, seeds, strict=True)
+                ],
+                light=True,
+            )
+            results = executor.together(
+                [
+                    partial(_settle, rows, k, start, seed, settings.least_rows)
+                    for rows, k, start, seed in zip(classes, counts, starts, seeds, strict=True)
+                ],
+                tick,
+            )
+        losses = losses_of(classes, plan.measured, settings)
+        gamma, least = plan.allocation.gamma, settings.least_rows
+        problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
+        return ClassPartitions(_as_measured(plan.allocation, problem, results), results)
+
+
+def _settle(
+    rows: ClassRows, k: int, start: np.ndarray | None, seed: np.random.SeedSequence, least: int
+) -> KMeansResult:
+    found = rows.settle(k, start, seed=seed)
+    if found.counts.min() < least:
+        # Rows change places all over the class, so that it is in memory for that.
+        found = with_least_sizes(rows.source.read(), found, least, rows.engine)
+    return _largest_first(found)
 
 
 def _largest_first(result: KMeansResult) -> KMeansResult:
     """Number clusters by falling weight, ties by first member, so that equal partitions are stored as equal bytes."""
-    first = np.full(len(result.counts), len(result.labels))
-    np.minimum.at(first, result.labels, np.arange(len(result.labels)))
+    first = np.empty(len(result.counts), dtype=np.int64)
+    for run in reversed(list(runs(len(result.labels)))):
+        # From the last row to the first, so that the first of a cluster is what stays.
+        first[result.labels[run][::-1]] = np.arange(run.stop - 1, run.start - 1, -1)
+        let_go(result.labels)
     order = np.lexsort((first, -result.counts))
-    place = np.empty_like(order)
+    place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
     return dataclasses.replace(
         result,
         centers=result.centers[order],
         counts=result.counts[order],
-        labels=place[result.labels].astype(np.int32),
+        labels=looked_up(place, result.labels),
+        nearest=result.nearest[order],
     )
 
 

@@ -20,10 +20,19 @@ from c2tc_pipeline.allocation import (
     make_allocator,
     proportional_counts,
 )
-from c2tc_pipeline.clustering import ClassRows, MeasuredCurve, make_engine, measure_curves
+from c2tc_pipeline.clustering import (
+    ClassRows,
+    Executor,
+    MeasuredCurve,
+    measure_curves,
+    open_executor,
+)
 from c2tc_pipeline.clustering.curves import read_curves, write_curves
+from c2tc_pipeline.clustering.row_source import RowSource, rows_of
 from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
+from c2tc_pipeline.condensation.least_rows import check_room
 from c2tc_pipeline.condensation.stages import StageClock
+from c2tc_pipeline.engines import check_engine
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.storage import ContentCache
 
@@ -48,6 +57,10 @@ class PartitionSettings:
         Where k-means runs.
     seed : int
         Determines everything random.
+    least_rows : int
+        Source rows that every cluster must have.
+    engine : str
+        Who computes: "local", or the address of a Dask scheduler. The result is the same.
     """
 
     budget: int
@@ -56,8 +69,11 @@ class PartitionSettings:
     losses: str = "curves"
     device: str = "auto"
     seed: int = 0
+    least_rows: int = 1
+    engine: str = "local"
 
     def __post_init__(self) -> None:
+        check_engine(self.engine)
         check_gamma(self.gamma)
         make_allocator(self.allocation)
         if self.losses not in LOSSES:
@@ -117,7 +133,7 @@ class AllocationPlan:
 
 
 def plan_allocation(
-    X: np.ndarray,
+    X: np.ndarray | RowSource,
     edges: np.ndarray,
     settings: PartitionSettings,
     *,
@@ -129,7 +145,7 @@ def plan_allocation(
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    X : ndarray of shape (n, d) or RowSource
         Encoded rows sorted by class, C-contiguous, float32 or float64.
     edges : ndarray of int of shape (classes + 1,)
         Where each class begins, and the end.
@@ -150,13 +166,25 @@ def plan_allocation(
     (6, 2)
     """
     clock = clock or StageClock()
-    classes = class_rows(X, edges, settings)
+    with open_executor(settings.engine) as executor:
+        return _plan(class_rows(X, edges, settings, executor), edges, settings, validation, cache, clock)
+
+
+def _plan(
+    classes: list[ClassRows],
+    edges: np.ndarray,
+    settings: PartitionSettings,
+    validation: tuple[np.ndarray, np.ndarray] | None,
+    cache: ContentCache | None,
+    clock: StageClock,
+) -> AllocationPlan:
     sizes = np.diff(edges)
+    check_room(sizes, settings.budget, settings.least_rows)
     measured: list[MeasuredCurve] | None = None
     cached = damaged = False
     if settings.losses == "curves":
         with clock.stage("curves") as tick:
-            largest = _largest_of_interest(sizes, settings.budget)
+            largest = _largest_of_interest(sizes // settings.least_rows, sizes, settings.budget)
             found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
         measured, cached, damaged = found.value, found.hit, found.damaged
     losses = losses_of(classes, measured, settings)
@@ -167,17 +195,26 @@ def plan_allocation(
         gamma = settings.gamma
         if isinstance(gamma, str):
             gamma, scores, trials = choose_gamma(
-                classes, settings.budget, losses, allocator, validation=validation, seed=settings.seed
+                classes,
+                settings.budget,
+                losses,
+                allocator,
+                validation=validation,
+                seed=settings.seed,
+                least_rows=settings.least_rows,
             )
-        problem = AllocationProblem(sizes, settings.budget, losses, gamma=gamma)
+        problem = AllocationProblem(sizes, settings.budget, losses, gamma, settings.least_rows)
         allocation = allocator.allocate(problem, random_state=settings.seed)
     return AllocationPlan(allocation, measured, scores, trials, cached, damaged)
 
 
-def class_rows(X: np.ndarray, edges: np.ndarray, settings: PartitionSettings) -> list[ClassRows]:
+def class_rows(
+    X: np.ndarray | RowSource, edges: np.ndarray, settings: PartitionSettings, executor: Executor
+) -> list[ClassRows]:
     """Return the rows of each class, ready for k-means where the settings say."""
-    engine = make_engine(settings.device)
-    return [ClassRows(X[start:end], engine) for start, end in itertools.pairwise(edges)]
+    engine = executor.engine(settings.device)
+    rows = rows_of(X)
+    return [ClassRows(rows.part(start, end), engine, executor) for start, end in itertools.pairwise(edges.tolist())]
 
 
 def losses_of(
@@ -189,7 +226,7 @@ def losses_of(
     return CurveLosses([found.curve for found in measured])
 
 
-def _largest_of_interest(sizes: np.ndarray, budget: int) -> np.ndarray:
+def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np.ndarray:
     """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
-    upper = np.minimum(budget - (len(sizes) - 1), sizes)
+    upper = np.minimum(budget - (len(sizes) - 1), room)
     return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))

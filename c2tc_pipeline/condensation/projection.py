@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.clustering.row_source import rows_of
+
 _SOURCE_ROWS = 2_000
 
 
 def project(
     X: np.ndarray,
-    labels: np.ndarray,
+    edges: np.ndarray,
     condensed: np.ndarray,
     condensed_labels: np.ndarray,
     weight: np.ndarray,
@@ -21,13 +23,13 @@ def project(
     Parameters
     ----------
     X : ndarray
-        Encoded source rows.
-    labels : ndarray
-        Their labels.
+        Encoded source rows in the order of their classes.
+    edges : ndarray of int
+        Where each class begins, and the end.
     condensed : ndarray
         Encoded condensed rows.
     condensed_labels : ndarray
-        Their labels.
+        The numbers of their classes.
     weight : ndarray
         Source rows behind each.
     seed : int
@@ -40,7 +42,8 @@ def project(
     """
     rng = np.random.default_rng([seed, 0xB])
     picked = np.sort(rng.choice(len(X), size=min(_SOURCE_ROWS, len(X)), replace=False))
-    sample = X[picked].astype(np.float64)
+    # Of a mapped file they are read: looking at them would map whole stretches of the file around each.
+    sample = rows_of(X).take(picked).astype(np.float64)
     center = sample.mean(axis=0)
     directions = np.linalg.svd(sample - center, full_matrices=False)[2][:2]
     # The sign of a direction is arbitrary; the largest entry is made positive so that reruns agree.
@@ -53,7 +56,7 @@ def project(
         {
             "x": places[:, 0],
             "y": places[:, 1],
-            "label": np.concatenate([labels[picked], condensed_labels]),
+            "label": np.concatenate([np.searchsorted(edges, picked, side="right") - 1, condensed_labels]),
             "kind": kinds,
             "weight": np.concatenate([np.ones(len(sample), dtype=np.int64), weight]),
         }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from c2tc_pipeline.clustering import KMeansResult
-from c2tc_pipeline.clustering.partition import own_gaps
+from c2tc_pipeline.clustering.row_numbers import let_go, row_numbers, runs
 
 REPRESENTATIVES = ("centroid", "medoid")
 
@@ -31,19 +31,31 @@ def singleton_message(singletons: int, rows: int) -> str:
     )
 
 
-def condensed_of_rows(results: Sequence[KMeansResult], order: np.ndarray) -> np.ndarray:
-    """Return the condensed row of each source row, given where the sorted rows stand in the source."""
-    offsets = np.cumsum([0, *(len(result.centers) for result in results)])
-    membership = np.empty(len(order), dtype=np.int32)
-    membership[order] = np.concatenate([r.labels + o for r, o in zip(results, offsets[:-1], strict=True)])
-    return membership
+def condensed_of_sorted(results: Sequence[KMeansResult]) -> np.ndarray:
+    """Return the condensed row of each row, for rows in the order of their classes."""
+    condensed = row_numbers(sum(len(result.labels) for result in results))
+    first_row, first = 0, 0
+    for result in results:
+        for run in runs(len(result.labels)):
+            condensed[first_row + run.start : first_row + run.stop] = result.labels[run] + np.int32(first)
+            let_go(condensed)
+            let_go(result.labels)
+        first_row, first = first_row + len(result.labels), first + len(result.centers)
+    return condensed
 
 
-def nearest_rows(X: np.ndarray, edges: np.ndarray, results: Sequence[KMeansResult]) -> np.ndarray:
-    """Return, for each cluster of each class, the position in ``X`` of the member next to its centre."""
-    nearest = []
-    for start, end, result in zip(edges[:-1], edges[1:], results, strict=True):
-        order = np.lexsort((own_gaps(X[start:end], result.labels, result.centers), result.labels))
-        first = np.searchsorted(result.labels[order], np.arange(len(result.centers)))
-        nearest.append(start + order[first])
-    return np.concatenate(nearest)
+def nearest_rows(edges: np.ndarray, results: Sequence[KMeansResult]) -> np.ndarray:
+    """Return, for each cluster of each class, the position in the sorted rows of the member next to its centre."""
+    return np.concatenate([start + result.nearest for start, result in zip(edges[:-1], results, strict=True)])
+
+
+def equal_but_for_rounding(nearest: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return which means equal the row next to them: if any row equals a mean, that one does.
+
+    Examples
+    --------
+    >>> equal_but_for_rounding(np.array([[0.3], [0.5]]), np.array([[0.1 + 0.2], [0.6]])).tolist()
+    [True, False]
+    """
+    tolerance = 4 * np.finfo(centers.dtype).eps * np.abs(centers).max(initial=0.0)
+    return np.asarray((np.abs(nearest - centers) <= tolerance).all(axis=1))

@@ -33,14 +33,17 @@ class StageClock:
     def __init__(self, listener: Listener | None = None) -> None:
         self.listener = listener
         self.seconds: dict[str, float] = {}
+        # Of all processors: what a stage costs, whatever else the machine is doing.
+        self.processor_seconds: dict[str, float] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
         """Time a stage; yields what its code calls with (steps done, steps in all)."""
         self._tell(name, 0, 1)
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         yield lambda done, total: self._tell(name, done, total)
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+        self.processor_seconds[name] = self.processor_seconds.get(name, 0.0) + time.process_time() - used
         self._tell(name, 1, 1)
 
     def _tell(self, name: str, done: int, total: int) -> None:

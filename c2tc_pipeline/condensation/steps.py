@@ -17,6 +17,7 @@ from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.condensation.original import original_rows
 from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.projection import project
+from c2tc_pipeline.condensation.repeated import count_repeated
 from c2tc_pipeline.condensation.representatives import SingletonWarning, singleton_message
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import roles_table, summarise
@@ -41,13 +42,17 @@ def fit_encoder(encoder: TableEncoder, prepared: PreparedTable, *, progress: Pro
     progress : callable, optional
         Called with (steps done, steps in all).
     """
-    encoder.set_params(roles={column: prepared.roles[column].role for column in prepared.X.columns})
-    encoder.fit(prepared.X, prepared.y, progress=progress)
-    # What is known about the columns, with the true reasons; the encoder was only told the roles.
-    encoder.roles_ = {column: prepared.roles[column] for column in prepared.X.columns}
+    decided = {column: prepared.roles[column] for column in prepared.X.columns}
+    encoder.set_params(roles={name: column.role for name, column in decided.items()})
+    encoder.fit(prepared.X, prepared.y, progress=progress, decided=decided)
+    return ready_encoder(encoder, str(prepared.y.name))
+
+
+def ready_encoder(encoder: TableEncoder, label: str) -> TableEncoder:
+    """Make a fitted encoder return tables, and refuse a label that has the name of one of its columns."""
     encoder.set_output(transform="pandas")
-    if prepared.y.name in encoder.get_feature_names_out():
-        raise InputError(f"The label {prepared.y.name!r} has the name of an encoded column; rename the label.")
+    if label in encoder.get_feature_names_out():
+        raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
     return encoder
 
 
@@ -126,9 +131,17 @@ def condensed_table(
             centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
         y = pd.Series(np.repeat(classes, counts), name=prepared.y.name).astype(prepared.y.dtype)
         original = original_rows(frame, prepared, chosen_drops, condenser, y)
+        repeated = count_repeated(
+            frame,
+            prepared,
+            original,
+            condenser.membership_,
+            encoded=int(condenser.repeats_.sum()),
+            medoids=condenser.representative == "medoid",
+        )
         projection = project(
             encoded.X,
-            by_class.codes[by_class.order],
+            encoded.edges,
             centers,
             np.repeat(np.arange(len(classes)), counts),
             condenser.weights_,
@@ -140,16 +153,20 @@ def condensed_table(
         y=y,
         weight=pd.Series(condenser.weights_, name="weight"),
         original=original,
-        membership=pd.DataFrame({"source_row": prepared.row_ids, "condensed_row": condenser.membership_}),
+        members=pd.DataFrame({"source_row": prepared.row_ids, "condensed_row": condenser.membership_}),
         encoder=encoder,
         allocation=condenser.allocation_,
         classes=classes.tolist(),
         class_rows=np.diff(by_class.edges).tolist(),
         curves=condenser.curves_,
-        roles=roles_table(prepared, encoder),
+        roles=roles_table(prepared.roles, encoder),
         projection=projection,
-        notices=[*prepared.notices, *_notices(encoder, condenser, len(prepared.X))],
-        summary=summarise(name, prepared, encoder, condenser, seconds=clock.seconds),
+        notices=[
+            *prepared.notices,
+            *condensation_notices(encoder, condenser, len(prepared.X)),
+            *repeated.notices(len(y)),
+        ],
+        summary=summarise(name, prepared.X.shape, encoder, condenser, repeated, seconds=clock.seconds),
     )
 
 
@@ -174,7 +191,8 @@ def _encoded_validation(
     return encoder.encode_rows(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
 
 
-def _notices(encoder: TableEncoder, condenser: Condenser, rows: int) -> list[Notice]:
+def condensation_notices(encoder: TableEncoder, condenser: Condenser, rows: int) -> list[Notice]:
+    """Return what is said about a condensation of so many rows."""
     notices = list(getattr(encoder, "notices_", []))
     if condenser.plan_.curves_damaged:
         notices.append(

@@ -11,27 +11,29 @@ from typing import Any
 import pandas as pd
 
 from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.condensation.repeated import RepeatedRows
 from c2tc_pipeline.encoding import TableEncoder
-from c2tc_pipeline.tables.preparation import PreparedTable
+from c2tc_pipeline.tables.roles import ColumnRole
 
 
 def summarise(
     name: str,
-    prepared: PreparedTable,
+    shape: tuple[int, int],
     encoder: TableEncoder,
     condenser: Condenser,
+    repeated: RepeatedRows,
     *,
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return the summary of a finished condensation as plain JSON values."""
+    """Return the summary of a finished condensation of so many rows and columns as plain JSON values."""
     allocation, plan = condenser.allocation_, condenser.plan_
-    rows_in, rows_out = len(prepared.X), len(condenser.weights_)
+    rows_in, rows_out = shape[0], len(condenser.weights_)
     return {
         "table": name,
         "rows_in": rows_in,
         "rows_out": rows_out,
         "ratio": rows_out / rows_in,
-        "columns_in": len(prepared.X.columns),
+        "columns_in": shape[1],
         "columns_encoded": len(encoder.get_feature_names_out()),
         "objective": allocation.objective,
         "bound": allocation.bound,
@@ -40,6 +42,7 @@ def summarise(
         "gamma_scores": [asdict(score) for score in plan.gamma_scores],
         "kmeans_runs": allocation.evaluations + plan.gamma_trials + len(condenser.classes_),
         "singletons": condenser.singletons_,
+        "repeated_rows": repeated.to_dict(),
         "cache_hits": {
             "autoencoder": getattr(encoder, "cache_hit_", None),
             "loss_curves": None if condenser.cache_dir is None else plan.curves_cached,
@@ -53,6 +56,7 @@ def summarise(
             "gamma": condenser.gamma,
             "losses": condenser.losses,
             "representative": condenser.representative,
+            "min_rows_per_condensed_row": condenser.min_rows_per_condensed_row,
         },
         "seconds": dict(seconds),
         "versions": {
@@ -62,7 +66,7 @@ def summarise(
     }
 
 
-def roles_table(prepared: PreparedTable, encoder: TableEncoder) -> pd.DataFrame:
+def roles_table(roles: Mapping[str, ColumnRole], encoder: TableEncoder) -> pd.DataFrame:
     """Return what each source column was taken for, how it was encoded, and why."""
     choices = {choice.column: choice for choice in getattr(encoder, "string_choices_", [])}
     return pd.DataFrame(
@@ -75,7 +79,7 @@ def roles_table(prepared: PreparedTable, encoder: TableEncoder) -> pd.DataFrame:
                 "distinct": column.distinct,
                 "missing": column.missing,
             }
-            for name, column in prepared.roles.items()
+            for name, column in roles.items()
         ],
         columns=["column", "role", "encoding", "reason", "distinct", "missing"],
     )

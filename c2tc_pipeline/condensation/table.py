@@ -12,17 +12,19 @@ import pandas as pd
 
 from c2tc_pipeline.allocation import Allocation
 from c2tc_pipeline.clustering import ClassCurve
+from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.encoding import TableEncoder, load_encoder, save_encoder
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage import publish_directory, verify_directory
 from c2tc_pipeline.storage.files import TIMINGS_NAME
+from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.kinds import plain
 
 ARTEFACT_KIND = "condensed-table"
 # What differs between two runs over the same rows has a file of its own, so that all others are equal byte by byte.
-TIMINGS = ("seconds", "cache_hits")
+TIMINGS = ("seconds", "processor_seconds", "cache_hits")
 
 
 @dataclass
@@ -39,8 +41,9 @@ class CondensedTable:
         How many source rows stand behind each row.
     original : DataFrame
         The same rows in the original schema: numbers in their own units, categories by name, the label last.
-    membership : DataFrame
-        ``source_row`` (position in the source table) and ``condensed_row``, for every source row with a label.
+    members : DataFrame or StoredMembership
+        ``source_row`` (position in the source table) and ``condensed_row``, for every source row with a label; in a
+        file where the table was condensed in blocks. :attr:`membership` is a frame in any case.
     encoder : TableEncoder
         Encodes new rows for a model trained on ``X``.
     allocation : Allocation
@@ -73,7 +76,7 @@ class CondensedTable:
     y: pd.Series[Any]
     weight: pd.Series[Any]
     original: pd.DataFrame
-    membership: pd.DataFrame
+    members: pd.DataFrame | StoredMembership
     encoder: TableEncoder
     allocation: Allocation
     classes: list[Any]
@@ -86,6 +89,11 @@ class CondensedTable:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def membership(self) -> pd.DataFrame:
+        """The condensed row of every source row with a label, read from its file where it is in one."""
+        return self.members if isinstance(self.members, pd.DataFrame) else self.members.read()
 
     @property
     def label_name(self) -> str:
@@ -118,7 +126,10 @@ class CondensedTable:
         write_parquet(
             pd.concat([self.original, self.weight.rename(weight)], axis=1), directory / "condensed_original.parquet"
         )
-        write_parquet(self.membership, directory / "membership.parquet")
+        if isinstance(self.members, StoredMembership):
+            self.members.copy_to(directory / "membership.parquet")
+        else:
+            write_parquet(self.members, directory / "membership.parquet")
         write_parquet(self.projection, directory / "projection.parquet")
         save_encoder(self.encoder, directory / "encoder")
         timings = {name: self.summary[name] for name in TIMINGS if name in self.summary}
@@ -142,7 +153,8 @@ class CondensedTable:
         """Read a table that :meth:`save` or ``c2tc condense`` wrote; every file is checked against the manifest."""
         directory = Path(directory)
         verify_directory(directory, kind=ARTEFACT_KIND)
-        return cls.read_files(directory)
+        with refusing_damage(str(directory)):
+            return cls.read_files(directory)
 
     @classmethod
     def read_files(cls, directory: Path) -> CondensedTable:
@@ -156,7 +168,7 @@ class CondensedTable:
             y=encoded[label],
             weight=encoded[weight].rename("weight"),
             original=read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
-            membership=read_parquet(directory / "membership.parquet"),
+            members=read_parquet(directory / "membership.parquet"),
             encoder=load_encoder(directory / "encoder").set_output(transform="pandas"),
             allocation=Allocation.from_dict(values.pop("allocation")),
             classes=values.pop("classes"),

@@ -92,7 +92,8 @@ def test_clone_and_parameters() -> None:
     assert copy.get_params() == condenser.get_params()
     assert copy.set_params(rows=7).rows == 7
     assert set(copy.get_params()) == {
-        *("ratio", "rows", "allocation", "gamma", "losses", "representative", "device", "cache_dir", "random_state")
+        *("ratio", "rows", "allocation", "gamma", "losses", "representative", "min_rows_per_condensed_row"),
+        *("device", "engine", "cache_dir", "random_state"),
     }
 
 

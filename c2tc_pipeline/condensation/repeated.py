@@ -1,0 +1,264 @@
+"""Condensed rows that repeat a source row, counted in the columns that people see.
+
+A condensed row in the original columns repeats a record when it equals one of the rows that were condensed in every
+column that it shows, the label among them. It may do so because it stands for that row alone, because all rows that it
+stands for are equal, because it was picked (a medoid), or because its means and majorities happen to be those of some
+record, its own or another's. Numbers are taken as equal when they differ by rounding only.
+
+Source rows come in blocks. In each, one column at a time is compared, and only those rows go on to the next one that
+still equal some condensed row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.tables.kinds import Kind, column_kind, to_numbers, to_text
+from c2tc_pipeline.tables.preparation import PreparedTable
+from c2tc_pipeline.tables.roles import ColumnRole, Role
+
+# Means of very many equal numbers may be off by some roundings of a float64.
+_ROUNDING = 1e-10
+_BLOCK_ROWS = 65_536
+_NUMBERS = (Kind.BOOLEAN, Kind.WHOLE, Kind.REAL, Kind.MOMENT, Kind.DURATION)
+
+
+@dataclass(frozen=True)
+class RepeatedRows:
+    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has.
+
+    Parameters
+    ----------
+    singletons : int
+        Rows that stand for a single source row.
+    equal_rows : int
+        Rows that stand for several source rows, all equal in the columns shown.
+    medoids : int
+        Rows that are source rows because the representative is the medoid.
+    coincidences : int
+        Rows whose means and majorities equal some source row of the same class.
+    encoded : int
+        Rows whose encoded numbers equal those of a source row behind them, whatever the columns show.
+
+    Examples
+    --------
+    >>> RepeatedRows(singletons=2, equal_rows=1).total
+    3
+    """
+
+    singletons: int = 0
+    equal_rows: int = 0
+    medoids: int = 0
+    coincidences: int = 0
+    encoded: int = 0
+
+    @property
+    def total(self) -> int:
+        """Rows that repeat a source row in every column shown."""
+        return self.singletons + self.equal_rows + self.medoids + self.coincidences
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts as plain JSON values."""
+        return {"total": self.total, **asdict(self)}
+
+    def notices(self, rows: int) -> list[Notice]:
+        """Return what to tell people about repeated rows that are no singletons, of which others tell.
+
+        Examples
+        --------
+        >>> print(RepeatedRows(equal_rows=3, coincidences=1).notices(40)[0])
+        4 of 40 condensed rows equal a source row in every column although they stand for several: 3 for equal rows,
+        1 by coincidence; leave columns out or join categories if records must not show.
+        """
+        if self.medoids:
+            text = f"All {rows} condensed rows are source rows, as representative='medoid' has it; choose 'centroid' "
+            return [Notice("repeated_rows", text + "if records must not show.")]
+        others = self.equal_rows + self.coincidences
+        if not others:
+            return []
+        kinds = [f"{self.equal_rows} for equal rows"] * (self.equal_rows > 0)
+        kinds += [f"{self.coincidences} by coincidence"] * (self.coincidences > 0)
+        verb, pronoun, stand = ("equals", "it", "stands") if others == 1 else ("equal", "they", "stand")
+        text = (
+            f"{others} of {rows} condensed rows {verb} a source row in every column although {pronoun} {stand} for "
+            f"several: {', '.join(kinds)}; leave columns out or join categories if records must not show."
+        )
+        return [Notice("repeated_rows", text)]
+
+
+class RepeatedSearch:
+    """Looks for condensed rows among source rows, block by block.
+
+    Parameters
+    ----------
+    original : DataFrame
+        The condensed rows in the source's columns, the label among them.
+    label : str
+        The label; the class of a source row is that of its condensed row.
+    roles : mapping of str to ColumnRole
+        What each column was taken for.
+    kinds : mapping of str to Kind
+        What each column of the source holds as a whole.
+
+    Examples
+    --------
+    >>> small = pd.DataFrame({"x": [1.5, 3.5], "y": ["a", "b"]})
+    >>> roles = {"x": ColumnRole("x", Role.NUMERIC, "", 4, 0)}
+    >>> search = RepeatedSearch(small, "y", roles, {"x": Kind.REAL})
+    >>> search.add(pd.DataFrame({"x": [1.5, 1.5, 2.5]}), np.array([0, 0, 1]))
+    >>> search.add(pd.DataFrame({"x": [4.5, 3.5]}), np.array([1, 1]))
+    >>> search.found(encoded=1).to_dict()
+    {'total': 2, 'singletons': 0, 'equal_rows': 1, 'medoids': 0, 'coincidences': 1, 'encoded': 1}
+    """
+
+    def __init__(
+        self, original: pd.DataFrame, label: str, roles: Mapping[str, ColumnRole], kinds: Mapping[str, Kind]
+    ) -> None:
+        self._classes = pd.factorize(original[label])[0].astype(np.int64)
+        # Condensed rows that are alike in the columns so far form a group; so do the source rows that equal them.
+        group = self._classes
+        self._columns: list[tuple[str, _Numbers | _Texts, np.ndarray]] = []
+        is_number = {
+            name: roles[name].role is Role.NUMERIC or kinds[name] in _NUMBERS for name in original.columns.drop(label)
+        }
+        # Numbers first, which tell rows apart best, and of them those of most values.
+        for name in sorted(is_number, key=lambda name: (not is_number[name], -roles[name].distinct)):
+            values = (_Numbers if is_number[name] else _Texts)(original[name])
+            pairs, group = np.unique(group * values.width + values.codes(original[name]), return_inverse=True)
+            self._columns.append((name, values, pairs))
+        self._group = group
+        self._hit = np.zeros(len(original), dtype=bool)
+        self._equal_members = np.zeros(len(original), dtype=np.int64)
+        self._members = np.zeros(len(original), dtype=np.int64)
+
+    def add(self, rows: pd.DataFrame, members: np.ndarray, positions: np.ndarray | None = None) -> None:
+        """Look at source rows.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            Rows of the source.
+        members : ndarray of int
+            The condensed row of each that is looked at.
+        positions : ndarray of int, optional
+            Which of the rows are looked at; all in their order by default.
+        """
+        left, group = np.arange(len(members)), self._classes[members]
+        for name, values, pairs in self._columns:
+            if not len(left):
+                break
+            codes = values.codes(rows[name].iloc[left if positions is None else positions[left]])
+            wanted = group * values.width + codes
+            place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+            kept = (codes >= 0) & (pairs[place] == wanted)
+            left, group = left[kept], place[kept]
+        self._hit[group] = True
+        own = members[left]
+        self._equal_members += np.bincount(own[self._group[own] == group], minlength=len(self._members))
+        self._members += np.bincount(members, minlength=len(self._members))
+
+    def found(self, *, encoded: int, medoids: bool = False) -> RepeatedRows:
+        """Return the counts, once all rows were looked at; the parameters are those of :func:`count_repeated`."""
+        alone = self._members == 1
+        alike = (self._equal_members == self._members) & ~alone
+        others = int((self._hit[self._group] & ~alone & ~alike).sum())
+        return RepeatedRows(
+            singletons=int(alone.sum()),
+            equal_rows=int(alike.sum()),
+            medoids=others if medoids else 0,
+            coincidences=0 if medoids else others,
+            encoded=encoded,
+        )
+
+
+def count_repeated(
+    frame: pd.DataFrame,
+    prepared: PreparedTable,
+    original: pd.DataFrame,
+    membership: np.ndarray,
+    *,
+    encoded: int,
+    medoids: bool = False,
+) -> RepeatedRows:
+    """Count the condensed rows that repeat a source row, for a table in memory.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The source table, to which ``prepared.row_ids`` points.
+    prepared : PreparedTable
+        The rows that were condensed.
+    original : DataFrame
+        The condensed rows in the source's columns, the label among them.
+    membership : ndarray of int
+        The condensed row of each row that was condensed.
+    encoded : int
+        How many condensed rows repeat a source row in encoded numbers.
+    medoids : bool
+        Whether condensed rows were picked among the source rows.
+
+    Examples
+    --------
+    >>> from c2tc_pipeline.tables.preparation import prepare_table
+    >>> frame = pd.DataFrame({"x": [1.5, 1.5, 2.5, 4.5, 3.5], "y": ["a", "a", "b", "b", "b"]})
+    >>> small = pd.DataFrame({"x": [1.5, 3.5], "y": ["a", "b"]})
+    >>> count_repeated(frame, prepare_table(frame, label="y"), small, np.array([0, 0, 1, 1, 1]), encoded=1).total
+    2
+    """
+    label = str(prepared.y.name)
+    named = frame.set_axis([str(column) for column in frame.columns], axis="columns")
+    shown = [name for name in original.columns if name != label]
+    kinds = {name: column_kind(prepared.cells_of(named[name])) for name in shown}
+    search = RepeatedSearch(original, label, prepared.roles, kinds)
+    for start in range(0, len(membership), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        search.add(named, membership[block], prepared.row_ids[block])
+    return search.found(encoded=encoded, medoids=medoids)
+
+
+class _Numbers:
+    """Numbers of a column as small whole numbers, the same for those that differ by rounding; -1 for others."""
+
+    def __init__(self, shown: pd.Series[Any]) -> None:
+        known = _floats(shown)
+        self._distinct = np.unique(known[~np.isnan(known)])
+        steps = ~_close(self._distinct[1:], self._distinct[:-1])
+        self._numbers = np.concatenate([[0], np.cumsum(steps)])[: len(self._distinct)].astype(np.int64)
+        self.width = len(self._distinct) + 1
+
+    def codes(self, series: pd.Series[Any]) -> np.ndarray:
+        values = _floats(series)
+        codes = np.full(len(values), -1, dtype=np.int64)
+        if len(self._distinct):
+            above = np.minimum(np.searchsorted(self._distinct, values), len(self._distinct) - 1)
+            for place in (np.maximum(above - 1, 0), above):
+                codes = np.where(_close(self._distinct[place], values), self._numbers[place], codes)
+        # Missing values equal each other.
+        return np.where(np.isnan(values), self.width - 1, codes)
+
+
+class _Texts:
+    """Texts of a column as small whole numbers; -1 for those that are not shown."""
+
+    def __init__(self, shown: pd.Series[Any]) -> None:
+        self._known = pd.Index(pd.factorize(to_text(shown))[1])
+        self.width = len(self._known) + 1
+
+    def codes(self, series: pd.Series[Any]) -> np.ndarray:
+        text = to_text(series)
+        found = np.asarray(self._known.get_indexer(pd.Index(text)), dtype=np.int64)
+        return np.where(text.isna().to_numpy(), self.width - 1, found)
+
+
+def _floats(series: pd.Series[Any]) -> np.ndarray:
+    return np.asarray(to_numbers(series).values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(np.abs(a - b) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b)))

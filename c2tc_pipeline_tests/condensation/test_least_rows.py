@@ -1,0 +1,105 @@
+"""A least number of source rows behind every condensed row: kept, or refused in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline import Condenser, condense
+from c2tc_pipeline.condensation.least_rows import check_room
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline_tests.condensation.test_invariants import check_invariants
+from c2tc_pipeline_tests.made_tables import labelled_frames, mixed_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+
+
+@settings(deadline=None, max_examples=10)
+@given(frame=labelled_frames(), ratio=st.sampled_from([0.05, 0.2, 0.5]), least=st.integers(1, 6))
+def test_every_row_stands_for_enough_or_none_is_made(frame: pd.DataFrame, ratio: float, least: int) -> None:
+    sizes = frame["outcome"].value_counts()
+    budget = max(len(sizes), round(ratio * int(sizes.sum())))
+    possible = sizes.min() >= least and budget <= int((sizes // least).sum())
+    if not possible:
+        with pytest.raises(InputError, match=f"min_rows_per_condensed_row={least}"):
+            condense(frame, "outcome", ratio, min_rows_per_condensed_row=least)
+        return
+    small = condense(frame, "outcome", ratio, min_rows_per_condensed_row=least)
+    assert small.weight.min() >= least
+    assert (small.allocation.counts * least <= small.class_rows).all()
+    check_invariants(small, frame, "outcome", budget)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"allocation": "optimal"},
+        {"allocation": "fipc"},
+        {"allocation": "ratio", "gamma": 1.0},
+        {"gamma": "auto"},
+        {"losses": "exact"},
+    ],
+    ids=str,
+)
+def test_with_every_way_to_share_out(settings: dict[str, Any]) -> None:
+    frame = mixed_table(200, classes=3)
+    X, y = frame[["amount", "age", "day"]].to_numpy(float), frame["outcome"].to_numpy()
+    # As many rows as there is room for, so that every class is at its limit.
+    room = int((frame["outcome"].value_counts() // 8).sum())
+    condenser = Condenser(rows=room, min_rows_per_condensed_row=8, **settings)
+    condenser.fit_resample(X, y)
+    assert condenser.weights_.min() >= 8
+    assert len(condenser.weights_) == room
+    assert condenser.allocation_.bound is None or condenser.allocation_.bound <= condenser.allocation_.objective
+
+
+def test_one_is_no_demand() -> None:
+    frame = mixed_table(120)
+    plain, least = condense(frame, "outcome", 0.2), condense(frame, "outcome", 0.2, min_rows_per_condensed_row=1)
+    pd.testing.assert_frame_equal(plain.X, least.X)
+    assert least.summary["settings"]["min_rows_per_condensed_row"] == 1
+
+
+def test_a_small_class_is_named() -> None:
+    frame = mixed_table(60, classes=2).assign(outcome=["rare"] * 3 + ["usual"] * 57)
+    with pytest.raises(InputError, match="Class 'rare' has 3 rows, fewer than min_rows_per_condensed_row=4; leave"):
+        condense(frame, "outcome", 0.05, min_rows_per_condensed_row=4)
+    assert condense(frame, "outcome", 0.05, min_rows_per_condensed_row=3).weight.min() >= 3
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [([9, 1, 2], ", and 1 more class has too few;"), ([1, 1, 9, 1], ", and 2 more classes have too few;")],
+)
+def test_several_small_classes_are_counted(sizes: list[int], said: str) -> None:
+    with pytest.raises(InputError, match=f"has 1 row, fewer than min_rows_per_condensed_row=4{said} leave"):
+        check_room(sizes, 4, 4)
+
+
+def test_a_budget_without_room_is_refused() -> None:
+    frame = mixed_table(60, classes=2).assign(outcome=["a"] * 29 + ["b"] * 31)
+    with pytest.raises(InputError, match="room for at most 11 condensed rows, but 12 are asked for"):
+        condense(frame, "outcome", rows=12, min_rows_per_condensed_row=5)
+    assert condense(frame, "outcome", rows=11, min_rows_per_condensed_row=5).weight.min() >= 5
+
+
+@pytest.mark.parametrize("least", [0, -1, 2.5, True, "3"])
+def test_what_is_no_number_of_rows(least: Any) -> None:
+    with pytest.raises(InputError, match="must be a whole number from 1 up"):
+        condense(mixed_table(60), "outcome", 0.1, min_rows_per_condensed_row=least)
+
+
+def test_medoids_are_real_rows() -> None:
+    with pytest.raises(InputError, match="'medoid' returns real rows"):
+        condense(mixed_table(60), "outcome", 0.1, representative="medoid", min_rows_per_condensed_row=2)
+
+
+def test_class_numbers_keep_their_spelling() -> None:
+    X, y = np.random.default_rng(0).random((20, 2)), np.array([7] * 2 + [8] * 18)
+    with pytest.raises(InputError, match="Class 7 has 2 rows"):
+        Condenser(0.1, min_rows_per_condensed_row=3).fit_resample(X, y)

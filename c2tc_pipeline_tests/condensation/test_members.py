@@ -1,0 +1,88 @@
+"""Means and majorities of members: any division into blocks gives the bytes of one, and one gives what pandas says."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
+from c2tc_pipeline.condensation.sorted_rows import ClassCursor
+
+SIZE = 4
+# Sums of a few of them are not exact, so that their order shows.
+numbers = st.integers(-(10**6), 10**6).map(lambda number: number / 7)
+rows = st.lists(
+    st.tuples(st.integers(0, SIZE - 1), st.none() | numbers, st.none() | st.sampled_from("abcde")),
+    min_size=1,
+    max_size=80,
+)
+cuts = st.lists(st.integers(0, 80), max_size=5)
+
+
+def parts(frame: pd.DataFrame, edges: list[int]) -> list[pd.DataFrame]:
+    places = [0, *sorted(edge % (len(frame) + 1) for edge in edges), len(frame)]
+    return [frame.iloc[start:end] for start, end in itertools.pairwise(places)]
+
+
+def as_frame(cells: list[tuple[int, float | None, str | None]]) -> pd.DataFrame:
+    frame = pd.DataFrame(cells, columns=["member", "number", "text"])
+    return frame.astype({"number": "float64", "text": "str"})
+
+
+@settings(deadline=None)
+@given(rows, cuts)
+def test_means_are_the_same_bytes_in_any_division(
+    cells: list[tuple[int, float | None, str | None]], edges: list[int]
+) -> None:
+    frame = as_frame(cells)
+    whole, cut = MemberMeans(SIZE), MemberMeans(SIZE)
+    whole.add(frame["number"], frame["member"].to_numpy())
+    for part in parts(frame, edges):
+        cut.add(part["number"], part["member"].to_numpy())
+    assert whole.means().tobytes() == cut.means().tobytes()
+    for member in frame["member"].unique():
+        own = frame.loc[frame["member"] == member, "number"]
+        expected = own.mean() if 2 * own.notna().sum() >= len(own) else np.nan
+        np.testing.assert_allclose(whole.means()[member], expected, rtol=1e-9, atol=1e-6)
+
+
+@settings(deadline=None)
+@given(rows, cuts)
+def test_majorities_are_the_same_in_any_division(
+    cells: list[tuple[int, float | None, str | None]], edges: list[int]
+) -> None:
+    frame = as_frame([*((member, 0.0, "z") for member in range(SIZE)), *cells])
+    whole, cut = MemberVotes(SIZE), MemberVotes(SIZE)
+    whole.add(frame["text"], frame["member"].to_numpy())
+    for part in parts(frame, edges):
+        cut.add(part["text"], part["member"].to_numpy())
+    winners = whole.winners(frame["text"])
+    pd.testing.assert_series_equal(winners, cut.winners(frame["text"]))
+    for member, own in frame.groupby("member")["text"]:
+        votes = own.value_counts(dropna=False)
+        assert votes.max() == (own.isna() if pd.isna(winners[member]) else own == winners[member]).sum()
+
+
+def test_majorities_survive_more_values_than_there_is_room_for() -> None:
+    rng = np.random.default_rng(0)
+    bounded, exact = MemberVotes(3, most=600), MemberVotes(3)
+    for _ in range(40):
+        values = pd.Series([*(f"rare {number}" for number in rng.integers(10**9, size=900)), *["common"] * 100])
+        members = rng.integers(3, size=len(values))
+        for votes in (bounded, exact):
+            votes.add(values, members)
+    assert bounded.winners(values).tolist() == exact.winners(values).tolist() == ["common"] * 3
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), cuts)
+def test_places_are_those_of_a_stable_sort(codes: list[int], edges: list[int]) -> None:
+    frame = pd.DataFrame({"code": codes})
+    cursor = ClassCursor(np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=4))]))
+    places = np.concatenate([cursor.places(part["code"].to_numpy()) for part in parts(frame, edges)])
+    order = np.argsort(codes, kind="stable")
+    assert places[order].tolist() == list(range(len(codes)))
