@@ -115,7 +115,7 @@ class AllocationProblem:
     """CCAP for one table.
 
     The objective is the sum over classes of ``WCSS_i(k_i) / n_i ** gamma``, with every ``k_i`` between 1 and
-    ``min(budget - (C - 1), n_i)`` and all of them adding up to the budget.
+    ``min(budget - (C - 1), n_i // least_rows)`` and all of them adding up to the budget.
 
     Parameters
     ----------
@@ -127,6 +127,8 @@ class AllocationProblem:
         WCSS of each class at each number of clusters.
     gamma : float
         Exponent of the class sizes, from 0 (large classes dominate) to 1 (classes count alike).
+    least_rows : int
+        Source rows that every cluster must have.
 
     Examples
     --------
@@ -140,6 +142,7 @@ class AllocationProblem:
     budget: int
     losses: LossSource
     gamma: float = 0.25
+    least_rows: int = 1
     upper: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +156,13 @@ class AllocationProblem:
             )
         if not 0 <= self.gamma <= 1:
             raise InputError(f"gamma is {self.gamma}, but must lie between 0 and 1.")
-        self.upper = np.minimum(self.budget - (len(self.sizes) - 1), self.sizes)
+        room = self.sizes // self.least_rows
+        if (room < 1).any() or self.budget > room.sum():
+            raise InputError(
+                f"Clusters of at least {self.least_rows} rows leave room for {int(room.sum())} condensed rows, and for "
+                f"{int(room.min())} in the smallest class, but {self.budget} are asked for; choose fewer rows."
+            )
+        self.upper = np.minimum(self.budget - (len(self.sizes) - 1), room)
 
     def loss(self, index: int, k: int) -> float:
         """Return one class's term of the objective."""

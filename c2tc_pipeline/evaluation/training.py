@@ -46,8 +46,7 @@ class Recipe:
         Whether steps warm up over the first twentieth and then shrink to nothing along a cosine.
     noise : float
         Standard deviation of what is added to every number of a row, drawn anew at every step; less where there are
-        more than 100 rows, with their fifth root, as the width of a kernel would be. It makes few rows speak for their
-        surroundings.
+        more than 1,000 rows, with their square root. It makes few rows speak for their surroundings.
     patience : int or None
         After how many looks at the validation rows that found nothing better training ends; None trains to the end. It
         plays no part where there are no validation rows.
@@ -58,8 +57,8 @@ class Recipe:
     >>> recipe.steps(3), recipe.steps(1_050), recipe.steps(10**6)
     (50, 110, 1000)
     >>> growing = Recipe("adamw", 0.001, 0.0, epochs=1, batch_size=64, largest_batch=512, noise=0.1)
-    >>> growing.batch(1_000), growing.batch(20_000), growing.batch(10**6), growing.noise_of(3_200_000)
-    (64, 200, 512, 0.0125...)
+    >>> growing.batch(1_000), growing.batch(20_000), growing.batch(10**6), growing.noise_of(4_000)
+    (64, 200, 512, 0.05)
     """
 
     optimiser: str
@@ -82,7 +81,7 @@ class Recipe:
 
     def noise_of(self, rows: int) -> float:
         """Return the standard deviation of the noise for that many rows."""
-        return self.noise * min(1.0, (100 / rows) ** 0.2)
+        return self.noise * min(1.0, math.sqrt(1_000 / rows))
 
     def epoch(self, rows: int) -> int:
         """Return how many steps pass over that many rows once."""
@@ -120,7 +119,7 @@ RECIPES = {
         most_steps=8_000,
         cosine=True,
         largest_batch=512,
-        noise=0.1,
+        noise=0.12,
     ),
     "paper": Recipe("sgd", 1e-3, 5e-4, epochs=100, batch_size=2048),
 }

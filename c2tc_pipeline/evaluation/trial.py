@@ -20,7 +20,7 @@ from c2tc_pipeline.evaluation.training import Recipe
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
 
 # Part of every key: raised by any change of a model, of the trainer or of a metric that changes scores.
-SCORES_VERSION = 4
+SCORES_VERSION = 5
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

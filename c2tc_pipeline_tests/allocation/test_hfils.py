@@ -23,11 +23,17 @@ def constant_problem(sizes: list[int], budget: int) -> AllocationProblem:
 
 @pytest.mark.parametrize("allocator", HFILS_VARIANTS, ids=describe)
 @settings(deadline=None, max_examples=40)
-@given(problem=problems(rows=12), seed=st.integers(0, 2**32), patience=st.integers(1, 12), restarts=st.integers(0, 3))
+@given(
+    problem=problems(rows=12),
+    seed=st.integers(0, 2**32),
+    patience=st.integers(1, 12),
+    restarts=st.integers(0, 3),
+    least_gain=st.sampled_from([0.0, 0.1, 1.0]),
+)
 def test_every_step_follows_the_rules(
-    allocator: HfilsAllocator, problem: AllocationProblem, seed: int, patience: int, restarts: int
+    allocator: HfilsAllocator, problem: AllocationProblem, seed: int, patience: int, restarts: int, least_gain: float
 ) -> None:
-    options = {**vars(allocator), "patience": patience, "restarts": restarts, "max_iter": 60}
+    options = {**vars(allocator), "patience": patience, "restarts": restarts, "max_iter": 60, "least_gain": least_gain}
     found = HfilsAllocator(**options).allocate(problem, random_state=seed)
     replay(found, problem, HfilsAllocator(**options))
 
@@ -41,6 +47,7 @@ def replay(found: Allocation, problem: AllocationProblem, rules: HfilsAllocator)
     assert start.accepted
     assert start.best == start.proposed == pytest.approx(true_objective(seen, start.counts), rel=1e-12)
     best, failures, restarts = start.best, 0, rules.restarts
+    bar = start.best * (1 - rules.least_gain / seen.budget)
     limit = max(int(np.std(best_counts)), 1)
     assert start.step_limit == limit
     for number, step in enumerate(steps, start=1):
@@ -52,8 +59,8 @@ def replay(found: Allocation, problem: AllocationProblem, rules: HfilsAllocator)
         assert step.step_limit == limit >= 1
         check_move(np.array(step.counts), best_counts, seen, limit, rules)
         assert step.proposed == pytest.approx(true_objective(seen, step.counts), rel=1e-12)
-        assert step.accepted == (step.proposed < best)
-        failures = 0 if best - step.proposed > rules.tolerance * best else failures + 1
+        assert step.accepted == (step.proposed < best and step.proposed < bar)
+        failures = 0 if step.accepted and best - step.proposed > rules.tolerance * best else failures + 1
         if step.accepted:
             best, best_counts = step.proposed, np.array(step.counts)
             limit = max(int(limit * rules.decay), 1)
@@ -146,6 +153,17 @@ def test_small_improvements_are_taken_but_do_not_reset_the_counter() -> None:
     found = HfilsAllocator(patience=5, decay=0.01, tolerance=0.1, restarts=0).allocate(problem)
     assert len(found.trace) == 6
     assert any(step.accepted for step in found.trace[1:])
+
+
+@pytest.mark.parametrize(("budget", "gain", "leaves"), [(4, 0.02, False), (4, 0.03, True), (40, 0.003, True)])
+def test_shares_are_left_only_where_it_pays(budget: int, gain: float, leaves: bool) -> None:
+    """One cluster less costs the large class nothing; one more lowers the objective by the gain."""
+    share = budget // 4
+    small = np.where(np.arange(1, 101) <= share, 1.0, 1 - gain)
+    problem = AllocationProblem(np.array([300, 100]), budget, TableLosses([np.zeros(300), small]), gamma=0.0)
+    found = HfilsAllocator().allocate(problem)
+    assert (found.counts[1] > share) == leaves
+    assert HfilsAllocator(least_gain=0).allocate(problem).counts[1] > share
 
 
 def test_the_number_of_proposals_is_bounded() -> None:

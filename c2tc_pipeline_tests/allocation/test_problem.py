@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from c2tc_pipeline.allocation import (
+    ALLOCATORS,
     AllocationProblem,
     CurveLosses,
     ExactLosses,
     HfilsAllocator,
     OptimalAllocator,
     RatioAllocator,
+    make_allocator,
 )
 from c2tc_pipeline.allocation.testing import TableLosses
 from c2tc_pipeline.clustering import ClassCurve, ClassRows, make_engine
@@ -100,3 +102,29 @@ def test_searches_on_exact_losses_count_their_runs_and_claim_no_bound() -> None:
     assert best.evaluations == 7 + 7 + 1
     assert best.bound is not None
     assert best.bound <= best.objective <= min(searched.objective, ratio.objective) * (1 + 1e-12)
+
+
+def test_a_least_size_limits_every_class() -> None:
+    tables = [np.ones(100), np.ones(17), np.ones(5)]
+    problem = AllocationProblem(np.array([100, 17, 5]), 9, TableLosses(tables), least_rows=5)
+    assert problem.upper.tolist() == [7, 3, 1]
+    assert [len(problem.loss_table(index)) for index in range(3)] == [7, 3, 1]
+
+
+@pytest.mark.parametrize(("sizes", "budget"), [([100, 4], 5), ([20, 19], 8)], ids=["class", "budget"])
+def test_a_least_size_without_room(sizes: list[int], budget: int) -> None:
+    with pytest.raises(InputError, match="at least 5 rows leave room for"):
+        AllocationProblem(np.array(sizes), budget, TableLosses([np.ones(n) for n in sizes]), least_rows=5)
+
+
+@pytest.mark.parametrize("allocator", [*ALLOCATORS, HfilsAllocator(scale_factor=False)], ids=[*ALLOCATORS, "unscaled"])
+def test_allocators_keep_to_it(allocator: str | HfilsAllocator) -> None:
+    sizes = np.array([60, 33, 12])
+    losses = TableLosses([n**2 / np.arange(1, n + 1) for n in sizes])
+    # All the room there is: every class ends at its limit.
+    problem = AllocationProblem(sizes, 20, losses, least_rows=5)
+    assert make_allocator(allocator).allocate(problem).counts.tolist() == [12, 6, 2]
+    problem = AllocationProblem(sizes, 9, losses, least_rows=5)
+    counts = make_allocator(allocator).allocate(problem).counts
+    assert int(counts.sum()) == 9
+    assert (5 * counts <= sizes).all()

@@ -22,9 +22,10 @@ from c2tc_pipeline.evaluation.experiments.limits import OK, OUT_OF_MEMORY, OUT_O
 from c2tc_pipeline.evaluation.experiments.spaces import EncodedSplit
 from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
+from c2tc_pipeline.storage.arrays import open_arrays
 
 # Part of every key: raised by any change of a method that changes what it makes.
-CONTEST_VERSION = 3
+CONTEST_VERSION = 4
 
 _HFILS_SETTINGS = tuple(inspect.signature(HfilsAllocator).parameters)
 
@@ -217,6 +218,6 @@ def _read(directory: Path) -> Condensed:
     values = json.loads((directory / "condensed.json").read_text(encoding="utf-8"))
     rows = None
     if values["status"] == OK:
-        with np.load(directory / "rows.npz", allow_pickle=False) as arrays:
+        with open_arrays(directory / "rows.npz") as arrays:
             rows = LabelledRows(arrays["X"], arrays["codes"], arrays.get("weights"))
     return Condensed(rows, **values)

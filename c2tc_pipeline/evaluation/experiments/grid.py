@@ -323,6 +323,8 @@ def _contenders(entry: Any) -> list[Any]:
     if isinstance(entry, dict) and isinstance(entry.get("sweep"), dict):
         rest = {name: value for name, value in entry.items() if name != "sweep"}
         fixed = rest.pop("settings", None) or {}
+        if not isinstance(fixed, dict):
+            raise ValueError("the settings beside a sweep must be a mapping")
         for setting, values in entry["sweep"].items():
             if not isinstance(values, list):
                 raise ValueError(f"the sweep over {setting!r} must be a list of values")

@@ -1,12 +1,11 @@
 """The autoencoder as an ordinary network on the dense N x D matrix of similarities.
 
-The reference of the factorised one: it begins at the same weights and takes as many steps; only the cost of a step
-differs.
+The reference of the factorised one: it begins at the same weights and takes the same steps on the same batches of the
+same distinct rows, so that it ends at the same loss but for rounding; only the cost of a step differs.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,13 @@ import torch
 
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
-from c2tc_pipeline.encoding.autoencoder_training import CLIP_NORM, AutoencoderSettings, step_length
+from c2tc_pipeline.encoding.autoencoder_training import (
+    CLIP_NORM,
+    AutoencoderSettings,
+    Schedule,
+    default_batch_size,
+    step_length,
+)
 from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
@@ -89,8 +94,30 @@ def dense_matrix(tables: Sequence[np.ndarray], places: np.ndarray) -> torch.Tens
     return torch.from_numpy(np.hstack([table[column] for table, column in zip(tables, places.T, strict=True)]))
 
 
-def same_start(tables: Sequence[np.ndarray], places: np.ndarray, settings: AutoencoderSettings) -> DenseAutoencoder:
-    """Return a dense network at the weights from which the factorised one is trained."""
+@dataclass(frozen=True)
+class DenseTask:
+    """What the factorised autoencoder is given, for the dense one.
+
+    Parameters
+    ----------
+    start : DenseAutoencoder
+        The weights from which the factorised one is trained.
+    rows : tensor of shape (n, width)
+        The distinct rows.
+    weight : tensor of shape (n,)
+        How much each counts.
+    schedule : Schedule
+        The rows of every step.
+    """
+
+    start: DenseAutoencoder
+    rows: torch.Tensor
+    weight: torch.Tensor
+    schedule: Schedule
+
+
+def same_task(tables: Sequence[np.ndarray], places: np.ndarray, settings: AutoencoderSettings) -> DenseTask:
+    """Return the start, the rows and the steps of the factorised autoencoder's training."""
     first, counts = distinct_rows(places)
     generator = torch.Generator().manual_seed(settings.seed)
     model = FactorisedAutoencoder(
@@ -101,15 +128,15 @@ def same_start(tables: Sequence[np.ndarray], places: np.ndarray, settings: Autoe
     )
     weight = torch.from_numpy((counts / counts.mean()).astype(np.float32))
     start_at_components(model, model.batch(torch.from_numpy(places[first])), weight, generator)
-    return DenseAutoencoder.like(model)
+    size = settings.batch_size or default_batch_size(len(first))
+    schedule = Schedule.draw(len(first), size, settings.epochs, generator)
+    return DenseTask(DenseAutoencoder.like(model), dense_matrix(tables, places[first]), weight, schedule)
 
 
 def train_dense(
-    model: DenseAutoencoder,
-    dense: torch.Tensor,
+    task: DenseTask,
     settings: AutoencoderSettings,
     *,
-    batch_size: int,
     time_limit: float = float("inf"),
     clock: Callable[[], float] = time.perf_counter,
 ) -> DenseTraining:
@@ -117,36 +144,30 @@ def train_dense(
 
     Parameters
     ----------
-    model : DenseAutoencoder
-        Where to begin; changed in place.
-    dense : tensor of shape (n, width)
-        The rows.
+    task : DenseTask
+        Where to begin and what to do; its start is changed in place.
     settings : AutoencoderSettings
-        Epochs, learning rate, seed.
-    batch_size : int
-        Rows a step.
+        The learning rate.
     time_limit : float
         Seconds after which no other epoch begins.
     clock : callable
         Returns seconds.
     """
     end = clock() + time_limit
-    generator = torch.Generator().manual_seed(settings.seed)
-    flat = FlatWeights(model)
+    flat = FlatWeights(task.start)
     optimiser = AdamW(flat)
-    steps = settings.epochs * math.ceil(len(dense) / batch_size)
     losses: list[float] = []
-    for _ in range(settings.epochs):
+    for visits in task.schedule.epochs:
         if clock() > end:
             return DenseTraining(tuple(losses), finished=False)
         total = 0.0
-        for batch in torch.randperm(len(dense), generator=generator).split(batch_size):
+        for batch in (task.schedule.batches[index] for index in visits):
             flat.gradients.zero_()
-            loss = model.loss(dense[batch]).mean()
+            loss = (task.start.loss(task.rows[batch]) * task.weight[batch]).mean()
             loss.backward()
             norm = torch.linalg.vector_norm(flat.gradients)
             flat.gradients.mul_((CLIP_NORM / (norm + 1e-6)).clamp(max=1.0))
-            optimiser.step(step_length(settings.learning_rate, optimiser.taken, steps))
+            optimiser.step(step_length(settings.learning_rate, optimiser.taken, task.schedule.steps))
             total += float(loss.detach()) * len(batch)
-        losses.append(total / len(dense))
+        losses.append(total / task.schedule.rows_an_epoch)
     return DenseTraining(tuple(losses), finished=True)

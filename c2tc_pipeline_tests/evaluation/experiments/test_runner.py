@@ -161,7 +161,7 @@ def test_seconds_that_count_are_not_looked_up(
 
 
 @pytest.mark.parametrize(
-    ("name", "changed"), [("PULL", 0.5), ("Condenser", functools.partial(contest.Condenser, gamma=0.75))]
+    ("name", "changed"), [("PULL", 0.8), ("Condenser", functools.partial(contest.Condenser, gamma=0.75))]
 )
 def test_a_changed_default_is_another_key(name: str, changed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     contender = Contender(method="ours")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from c2tc_pipeline.condensation import CondensedTable
 from c2tc_pipeline.evaluation.memory import peak_growth
+from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
 from c2tc_pipeline.evaluation.speed import Bench, NoiseProbe, SpeedRow
 from c2tc_pipeline.evaluation.speed.autoencoder import measure_autoencoder
+from c2tc_pipeline.evaluation.speed.network_training import time_training
 from c2tc_pipeline.evaluation.speed.rivals import measure_rivals
 from c2tc_pipeline.evaluation.speed.search import AUTHORS, geometric_mean, measure_search
 from c2tc_pipeline.evaluation.speed.stages import measure_stages
@@ -19,6 +24,7 @@ from c2tc_pipeline.evaluation.speed.tables import SpeedTable
 from c2tc_pipeline.evaluation.speed.throughput import StepShape, measure_throughput
 from c2tc_pipeline.evaluation.speed.whole import measure_whole
 from c2tc_pipeline.job import condense_to_directory
+from c2tc_pipeline.optimisers import Sgd
 from c2tc_pipeline.tables import TableSpec
 from c2tc_pipeline_tests.made_tables import mixed_table
 
@@ -110,9 +116,17 @@ def test_the_autoencoder_stands_beside_the_paper_and_the_dense_one(tmp_path: Pat
     assert (adult.reference_seconds, diabetes.reference_seconds) == (6.8, 46.3)
     assert dense.table == "diabetes130us"
     complete(dense)
+    assert dense.amount is not None
     assert dense.amount == diabetes.amount
     assert dense.reference_amount is not None
     assert "did 2 of 2 epochs" in dense.note
+    # The same training but for rounding, which does not lead far in two epochs.
+    first = re.search(r"losses of the first epoch: (\S+) and (\S+);", dense.note)
+    assert first is not None
+    assert float(first[1]) == pytest.approx(float(first[2]), rel=2e-2)
+    others = re.search(r"sums in other orders ends at ([^;]+);", dense.note)
+    assert others is not None
+    assert [float(loss) for loss in others[1].split(", ")] == pytest.approx([dense.amount] * 3, rel=2e-2)
 
 
 def test_the_throughput_is_the_work_by_the_time(bench: Bench) -> None:
@@ -128,11 +142,43 @@ def test_the_throughput_is_the_work_by_the_time(bench: Bench) -> None:
 def test_the_whole_is_compared_with_centroids_and_a_network(tmp_path: Path, bench: Bench) -> None:
     table = made_table(tmp_path, rows=200)
     rows = list(measure_whole(table, bench, condense_file=from_file, ratio=0.05))
-    for row, aim in zip(rows, (2, 10), strict=True):
+    for row, aim in zip(rows, (2, 10, 10), strict=True):
         complete(row)
         assert row.times_faster is not None
         assert row.holds == (row.times_faster >= aim)
         assert row.aim == f"{aim} x"
+    _, default, paper = rows
+    assert default.reference.endswith("recipe default")
+    assert default.note.startswith("100 epochs, 400 steps of up to 64 rows; reading")
+    assert paper.reference.endswith("recipe paper")
+    assert paper.note.startswith("100 epochs, 100 steps of up to 2,048 rows; 3 epochs were timed, the others reckoned")
+
+
+def test_epochs_that_are_not_timed_count_as_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that counts a second for a step and one for a start, the sum is what the whole training takes."""
+    seconds = 0.0
+
+    def spend(method: Callable[..., Any]) -> Callable[..., Any]:
+        def spent(*arguments: Any, **settings: Any) -> Any:
+            nonlocal seconds
+            seconds += 1
+            return method(*arguments, **settings)
+
+        return spent
+
+    monkeypatch.setattr(Sgd, "step", spend(Sgd.step))
+    monkeypatch.setattr(MlpClassifier, "build", spend(MlpClassifier.build))
+    bench = Bench(repeats=1, clock=lambda: seconds, probe=NoiseProbe(lambda: None))
+    # Three steps an epoch.
+    X, codes = np.random.default_rng(0).random((5_000, 2)), np.arange(5_000) % 2
+    reckoned = time_training(bench, X, codes, recipe="paper", epochs=2)
+    assert seconds == 1 + 1 + 2 * 3
+    whole = time_training(bench, X, codes, recipe="paper")
+    assert reckoned.seconds == whole.seconds == 1 + 100 * 3
+    assert "reckoned" in reckoned.done
+    assert "reckoned" not in whole.done
+    with pytest.raises(ValueError, match="does not end with its epochs"):
+        time_training(bench, X[:100], codes[:100], recipe="default", epochs=2)
 
 
 def test_rivals_are_stopped_at_the_limit(tmp_path: Path) -> None:
