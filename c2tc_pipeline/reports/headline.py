@@ -1,6 +1,6 @@
 """The numbers that most people come for, of one condensed table or of several ratios side by side.
 
-What belongs here: sizes, objective and bound, singletons, and the sentences that explain them.
+What belongs here: sizes, objective and bound, rows that repeat a record, and the sentences that explain them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.markup import Column, Markup, element, link, table
 from c2tc_pipeline.reports.subject import ReportSubject
 
-SINGLETON = "A singleton is a condensed row that stands for a single source row."
+REPEATED = (
+    "A condensed row repeats a record when it equals a source row in every column: because it stands for that row "
+    "alone (a singleton) or for equal rows, because it was picked (a medoid), or by coincidence."
+)
 OBJECTIVE = (
     "The objective adds up, over the classes, the squared distances of the source rows to their condensed rows, "
     "divided by (rows of the class) to the power {gamma}; smaller is better."
@@ -31,12 +34,10 @@ def tiles_section(subject: ReportSubject, *further: Markup) -> Markup:
         quality = f"no lower bound is known for allocation by {subject.allocation.method}"
     else:
         quality = f"lower bound {wording.number(bound)}, gap {wording.share(gap)}"
-    singletons = _singletons(subject)
-    repeats = f"{'repeats' if singletons == 1 else 'repeat'} a real record"
     tiles = [
         tile("Rows", f"{wording.count(rows_in)} → {wording.count(rows_out)}", wording.one_in(rows_in, rows_out)),
         tile("Objective", wording.number(summary.get("objective")), quality),
-        tile("Singletons", wording.count(singletons), repeats if singletons else "all rows stand for several"),
+        tile("Rows that repeat a record", wording.count(_repeated(subject)), _reasons(subject)),
     ]
     return element("section", element("dl", *tiles, *further, css="tiles"))
 
@@ -46,7 +47,7 @@ def ratios_section(tables: Mapping[float, ReportSubject], anchors: Mapping[float
     columns = [
         Column("ratio"),
         *(Column(title, True) for title in ("rows in", "rows out", "kept")),
-        *(Column(title, True) for title in ("objective", "lower bound", "gap", "singletons")),
+        *(Column(title, True) for title in ("objective", "lower bound", "gap", "singletons", "repeated")),
     ]
     body = []
     for ratio, subject in tables.items():
@@ -62,6 +63,7 @@ def ratios_section(tables: Mapping[float, ReportSubject], anchors: Mapping[float
                 wording.number(summary.get("bound")),
                 wording.share(summary.get("gap")),
                 wording.count(_singletons(subject)),
+                wording.count(_repeated(subject)),
             )
         )
     return element("section", table(columns, body))
@@ -71,7 +73,7 @@ def explanation(tables: Iterable[ReportSubject]) -> Markup:
     """Return what the headline numbers of these tables mean."""
     tables = list(tables)
     gammas = dict.fromkeys(wording.number(subject.allocation.gamma) for subject in tables)
-    sentences = [SINGLETON, OBJECTIVE.format(gamma=" or ".join(gammas))]
+    sentences = [REPEATED, OBJECTIVE.format(gamma=" or ".join(gammas))]
     if any(subject.summary.get("bound") is not None for subject in tables):
         sentences.append(BOUND)
     return element("p", " ".join(sentences), css="faint")
@@ -94,3 +96,25 @@ def tile(title: str, value: str, remark: str) -> Markup:
 
 def _singletons(subject: ReportSubject) -> int:
     return int((subject.weight == 1).sum())
+
+
+def _repeated(subject: ReportSubject) -> int:
+    return int(_counts(subject)["total"])
+
+
+def _counts(subject: ReportSubject) -> Mapping[str, int]:
+    """Return the counts of repeated rows; a table that was stored before there were any has its singletons."""
+    alone = {"total": _singletons(subject), "singletons": _singletons(subject)}
+    return subject.summary.get("repeated_rows", alone)
+
+
+def _reasons(subject: ReportSubject) -> str:
+    names = {
+        "singletons": ("singleton", "singletons"),
+        "equal_rows": ("for equal rows", "for equal rows"),
+        "medoids": ("medoid", "medoids"),
+        "coincidences": ("by coincidence", "by coincidence"),
+    }
+    counts = _counts(subject)
+    parts = [wording.counted(counts[name], *forms) for name, forms in names.items() if counts.get(name)]
+    return ", ".join(parts) or "none equals a source row"

@@ -19,16 +19,27 @@ from c2tc_pipeline.reports.wording import printable
 MOST_SVG_BYTES = 45_000
 """Above this a picture is embedded as PNG: metadata goes through the event log, again for each materialisation."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\](){}<>#!|~&$:@^=])")
+# Dagster's pages make links of what looks like an address after they have taken the backslashes away.
+_ADDRESS = re.compile(r"(?:(?<=http)|(?<=https)|(?<=ftp))(?=\\:)|(?<=www)(?=\.)|(?=\\@)", re.IGNORECASE)
+_NOTHING = "<!---->"
 
 
 def markdown_escaped(value: Any) -> str:
     """Return a value as Markdown that shows it as it is wherever it does not begin a line.
 
+    Addresses of pages and people are parted by an empty comment, which nobody sees: else they would become links.
+
     Examples
     --------
     >>> print(markdown_escaped("a_b|<i>"))
     a\\_b\\|\\<i\\>
+    >>> print(markdown_escaped("http://host"))
+    http<!---->\\://host
     """
+    return _ADDRESS.sub(_NOTHING, _punctuation_escaped(value))
+
+
+def _punctuation_escaped(value: Any) -> str:
     return _PUNCTUATION.sub(r"\\\1", printable(value))
 
 
@@ -74,5 +85,5 @@ def picture_markdown(picture: Picture, alternative: str, caption: str = "") -> s
     kind, data = "svg+xml", picture.svg().encode()
     if len(data) > MOST_SVG_BYTES:
         kind, data = "png", picture.png()
-    image = f"![{markdown_escaped(alternative)}](data:image/{kind};base64,{base64.b64encode(data).decode()})"
+    image = f"![{_punctuation_escaped(alternative)}](data:image/{kind};base64,{base64.b64encode(data).decode()})"
     return f"{image}\n\n{markdown_escaped(caption)}" if caption else image

@@ -78,9 +78,12 @@ class Picture:
 
     def svg(self) -> str:
         """Return the picture as a complete SVG document without date, program name or outside references."""
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
         buffer = io.StringIO()
         with self._drawn() as figure:
-            figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+            # figure.savefig would draw everything twice, first for the layout, which drawing sees to anyway.
+            FigureCanvasSVG(figure).print_svg(buffer, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         return buffer.getvalue()
 
     def png(self) -> bytes:

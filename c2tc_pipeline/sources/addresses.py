@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.sources import csv_files, duckdb_files, openml, parquet_files, postgresql, sqlite_files
-from c2tc_pipeline.sources.location import REMOTE_SCHEMES, Location
+from c2tc_pipeline.sources.location import REMOTE_SCHEMES, Location, carries_user, refuse_user, without_secrets
 from c2tc_pipeline.sources.selection import Selection
 from c2tc_pipeline.sources.server_address import ServerAddress
 from c2tc_pipeline.sources.source import Source
@@ -65,6 +65,7 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
     if scheme in postgresql.SCHEMES:
         return postgresql.PostgresSource(ServerAddress.parse(text))
     if scheme in _DATABASE_FILES:
+        refuse_user(text)
         path, selection = _divided(text)
         return _DATABASE_FILES[scheme](Location("file", path.partition("://")[2].removeprefix("/")), selection)
     if scheme not in ("file", *REMOTE_SCHEMES) and _asks_a_database(text):
@@ -87,8 +88,9 @@ def resolve_address(address: str, folder: Path) -> str:
     found = _SCHEME.match(address)
     if found is None:
         path, question, rest = _cut(address)
-        return str(folder / path) + question + rest
-    if found[0].removesuffix("://") in _DATABASE_FILES:
+        # What looks like an address and is none is no path either: it may hold a password.
+        return address if "://" in path else str(folder / path) + question + rest
+    if found[0].removesuffix("://") in _DATABASE_FILES and not carries_user(address):
         path, question, rest = address.partition("?")
         return f"{found[0]}/{folder / path.removeprefix(found[0]).removeprefix('/')}{question}{rest}"
     return address
@@ -151,7 +153,9 @@ def _divided(text: str) -> tuple[str, Selection]:
     path, _, rest = _cut(text)
     settings = dict(parse_qsl(rest, keep_blank_values=True))
     if unknown := sorted(set(settings) - {"table", "query"}):
-        raise InputError(f"The source {path} has the setting {unknown[0]!r}; there are table and query only.")
+        raise InputError(
+            f"The source {without_secrets(path)} has the setting {unknown[0]!r}; there are table and query only."
+        )
     return path, Selection(settings.get("table"), settings.get("query"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from c2tc_pipeline.sources.selection import Selection
 from c2tc_pipeline.sources.source import Source
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.holds import ScratchDirectory
 
 # What is written but not yet part of the file lies beside it.
 _LOGS = ("-wal", ".wal")
@@ -72,7 +72,7 @@ class DatabaseFile(Source):
                 pass
             yield Path(self.location.path)
             return
-        with tempfile.TemporaryDirectory(prefix="c2tc-database-") as folder:
+        with ScratchDirectory() as folder:
             path = Path(folder) / (self.location.name or "file")
             with self.location.open() as remote, path.open("wb") as copy:
                 shutil.copyfileobj(remote, copy, 1 << 22)

@@ -7,17 +7,23 @@ anything of the storage options.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-from urllib.parse import urlsplit, urlunsplit
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.errors import InputError, one_line
 from c2tc_pipeline.names import closest
 
 REMOTE_SCHEMES = ("s3", "memory")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+# Where settings begin, by a question mark or by a name and its value that lack one.
+_SETTINGS = re.compile(r"[?#]|[&;](?=[^/]*=)")
+# What stands between "//" and "/" when all of a user is gone: a name, a number in brackets, a port.
+_HOST = re.compile(r"([^\s:@\[\]\\]*|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?")
 
 
 @dataclass(frozen=True)
@@ -58,23 +64,20 @@ class Location:
         scheme, found, rest = text.partition("://")
         if not found:
             return cls("file", text)
-        if scheme == "file":
-            return cls("file", rest)
-        if scheme not in REMOTE_SCHEMES:
+        if scheme not in ("file", *REMOTE_SCHEMES):
             raise InputError(
                 f"The source {without_secrets(text)} can't be opened; give a local path or an s3:// address."
             )
-        if "@" in urlsplit(text).netloc:
-            raise InputError(
-                f"The source {without_secrets(text)} carries a user name or password; remove it and give "
-                "credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
-            )
+        refuse_user(text)
+        if scheme == "file":
+            return cls("file", rest)
         return cls(scheme, text, dict(storage_options or {}))
 
     @property
     def name(self) -> str:
         """The last part of the path."""
-        path = self.path if self.scheme == "file" else urlsplit(self.path).path
+        path = self.path if self.scheme == "file" else re.split("[?#]", self.path.partition("://")[2])[0]
+        path = path if self.scheme == "file" or "/" in path else ""
         return path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
 
     def stem(self, endings: tuple[str, ...]) -> str:
@@ -91,7 +94,7 @@ class Location:
         return self.name
 
     def __str__(self) -> str:
-        return self.path if self.scheme == "file" else without_secrets(self.path)
+        return one_line(self.path) if self.scheme == "file" else without_secrets(self.path)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -116,7 +119,11 @@ class Location:
     def is_folder(self) -> bool:
         """Whether this is a folder, or on S3 the beginning of several keys."""
         if self.scheme == "file":
-            return Path(self.path).is_dir() if "\0" not in self.path else False
+            try:
+                return Path(self.path).is_dir()
+            except (OSError, ValueError):
+                # A name that no file can have.
+                return False
         with self._translated(), self._unremembered() as filesystem:
             return bool(filesystem.isdir(self.path.rstrip("/")))
 
@@ -204,6 +211,9 @@ class Location:
 def without_secrets(address: str) -> str:
     """Return an address without user name, password, query and fragment.
 
+    Passwords are written into addresses as they are, with the characters that should have been encoded, so that no
+    parser of addresses is trusted to find where one ends. Where that can't be told, nothing is shown.
+
     Parameters
     ----------
     address : str
@@ -212,20 +222,56 @@ def without_secrets(address: str) -> str:
     Returns
     -------
     str
-        What may be shown.
+        What may be shown, in one line.
 
     Examples
     --------
     >>> without_secrets("s3://key:secret@bucket/a.csv?X-Amz-Signature=123")
     's3://bucket/a.csv'
+    >>> without_secrets("postgresql://ann:se/cr@t@db.example/sales"), without_secrets("postgresql://ann:se?cr@db/sales")
+    ('postgresql://db.example/sales', 'postgresql://...')
     """
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return address.partition("://")[0] + "://..."
-    bare = (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
-    # By itself urlunsplit leaves the slashes out where there is no host.
-    return f"{bare[0]}://{bare[1]}{bare[2]}" if "://" in address.partition("?")[0] else urlunsplit(bare)
+    scheme, found, rest = address.partition("://")
+    if not found:
+        return one_line(_SETTINGS.split(address)[0].rpartition("@")[2])
+    if not _SCHEME.fullmatch(scheme):
+        return "..."
+    place = _SETTINGS.split(rest)[0]
+    if carries_user(address):
+        place = place.rpartition("@")[2]
+    host = place.partition("/")[0]
+    return one_line(f"{scheme}://{place}") if _HOST.fullmatch(host) else f"{scheme}://..."
+
+
+def carries_user(address: str) -> bool:
+    """Whether there is a user name, with or without a password, before the host of an address.
+
+    Examples
+    --------
+    >>> carries_user("s3://key:a/b@bucket/c.csv"), carries_user("s3://bucket/c@d.csv")
+    (True, False)
+    """
+    place = _SETTINGS.split(address.partition("://")[2])[0]
+    host = place.partition("/")[0]
+    # In a password that is not encoded there may be slashes.
+    return "@" in host or (host != "" and ":" in place.rpartition("@")[0])
+
+
+def refuse_user(address: str) -> None:
+    """Refuse the address of a file that carries a user name or a password, without repeating them.
+
+    Examples
+    --------
+    >>> refuse_user("s3://key:secret@bucket/a.csv")
+    Traceback (most recent call last):
+    ...
+    c2tc_pipeline.errors.InputError: The source s3://bucket/a.csv carries a user name or password; ...
+    """
+    if carries_user(address):
+        raise InputError(
+            f"The source {without_secrets(address)} carries a user name or password; remove it and give "
+            "credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
+        )
 
 
 def _no_such_file(path: Path) -> str:

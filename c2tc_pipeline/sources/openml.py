@@ -1,4 +1,4 @@
-"""OpenML, by number or by the name of one of the paper's tables: fetched once as a Parquet file, then kept.
+"""OpenML, by number or by the name of one of the paper's tables: fetched once as a Parquet file and then cached.
 
 What OpenML publishes under a number does not change. ``C2TC_OPENML_URL`` names another server that speaks like it.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from c2tc_pipeline.sources.location import Location, without_secrets
 from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader
-from c2tc_pipeline.storage import default_cache_directory
+from c2tc_pipeline.storage import ContentCache, default_cache_directory
 from c2tc_pipeline.storage.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -66,12 +65,18 @@ class OpenmlSource(Source):
             self.number, self.expected_rows = known[wanted]["id"], known[wanted]["rows"]
         elif wanted.isascii() and wanted.isdigit() and 0 < int(wanted) < 10**9:
             self.number = int(wanted)
+        elif not wanted.isidentifier():
+            # Not repeated: an address that was mixed up may be in it, password and all.
+            raise InputError(
+                f"After {PREFIX} comes a number or a name, as in {PREFIX}1590 or {PREFIX}adult; check the source."
+            )
         else:
             raise InputError(
                 f"There is no table {wanted!r} among those known by name; {closest(wanted, known)}, or give the number "
                 "that OpenML has for it, as in openml:1590."
             )
         self._wanted = wanted
+        self._kept: Path | None = None
 
     @property
     def shown(self) -> str:
@@ -97,14 +102,19 @@ class OpenmlSource(Source):
         return self._file().batches(columns, rows)
 
     @property
-    def _folder(self) -> Path:
-        return default_cache_directory() / "openml"
+    def _cache(self) -> ContentCache:
+        return ContentCache(default_cache_directory())
+
+    @property
+    def _key(self) -> str:
+        return hash_json(["openml", self.number])
 
     def _description(self) -> dict[str, Any]:
-        path = self._folder / f"{self.number}.json"
-        if path.is_file():
-            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return kept
+        return self._cache.fetch(
+            "openml-description", self._key, compute=self._ask, write=_write_description, read=_read_description
+        ).value
+
+    def _ask(self) -> dict[str, Any]:
         server = os.environ.get(SERVER_VARIABLE, SERVER).rstrip("/")
         with self._asked(f"{server}/api/v1/json/data/{self.number}") as answer:
             content = answer.read(LARGEST_DESCRIPTION)
@@ -112,19 +122,13 @@ class OpenmlSource(Source):
             described: dict[str, Any] = json.loads(content)["data_set_description"]
         except (ValueError, KeyError, TypeError):
             raise ConnectionError(f"The server's description of {self.shown} can't be read.") from None
-        with self._replaced(path) as draft:
-            draft.write_text(json.dumps(described), encoding="utf-8")
         return described
 
     def _file(self) -> ParquetSource:
-        """Return the table as a file, which is fetched if it is not there yet."""
-        path = self._folder / f"{self.number}.parquet"
-        if not path.is_file():
-            address = str(self._description().get("parquet_url") or "")
-            if not address.startswith(("http://", "https://")):
-                raise InputError(f"OpenML has no Parquet file of {self.shown}; download the table and give its path.")
-            with_retries(lambda: self._fetch(address, path), 2)
-        file = ParquetSource(Location.parse(path))
+        """Return the table as a file, which is fetched if it is not there yet, or is not what was fetched."""
+        if self._kept is None:
+            self._kept = self._cache.keep("openml-table", self._key, self._fetch) / "table.parquet"
+        file = ParquetSource(Location.parse(self._kept))
         rows = file.header().rows
         if self.expected_rows is not None and rows != self.expected_rows:
             raise InputError(
@@ -133,26 +137,22 @@ class OpenmlSource(Source):
             )
         return file
 
-    def _fetch(self, address: str, path: Path) -> None:
-        with self._replaced(path) as draft:
-            with self._asked(address) as answer, draft.open("wb") as file:
-                shutil.copyfileobj(answer, file, 1 << 20)
-                promised = answer.headers.get("Content-Length")
-            if promised is not None and draft.stat().st_size != int(promised):
-                raise ConnectionError(f"The download of {self.shown} ended early.")
-            try:
-                ParquetSource(Location.parse(draft)).header()
-            except InputError:
-                raise ConnectionError(f"What was downloaded as {self.shown} is not a whole Parquet file.") from None
+    def _fetch(self, folder: Path) -> None:
+        address = str(self._description().get("parquet_url") or "")
+        if not address.startswith(("http://", "https://")):
+            raise InputError(f"OpenML has no Parquet file of {self.shown}; download the table and give its path.")
+        with_retries(lambda: self._download(address, folder / "table.parquet"), 2)
 
-    @contextmanager
-    def _replaced(self, path: Path) -> Iterator[Path]:
-        """Yield a path to write to, which takes its place only when it was written in full."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetching-") as folder:
-            draft = Path(folder) / path.name
-            yield draft
-            draft.replace(path)
+    def _download(self, address: str, path: Path) -> None:
+        with self._asked(address) as answer, path.open("wb") as file:
+            shutil.copyfileobj(answer, file, 1 << 20)
+            promised = answer.headers.get("Content-Length")
+        if promised is not None and path.stat().st_size != int(promised):
+            raise ConnectionError(f"The download of {self.shown} ended early.")
+        try:
+            ParquetSource(Location.parse(path)).header()
+        except InputError:
+            raise ConnectionError(f"What was downloaded as {self.shown} is not a whole Parquet file.") from None
 
     @contextmanager
     def _asked(self, address: str) -> Iterator[Any]:
@@ -172,6 +172,15 @@ class OpenmlSource(Source):
                 f"{self.shown} could not be fetched, since {server} can't be reached from here; connect, or give the "
                 "table as a file."
             ) from None
+
+
+def _write_description(described: dict[str, Any], folder: Path) -> None:
+    (folder / "description.json").write_text(json.dumps(described), encoding="utf-8")
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    described: dict[str, Any] = json.loads((folder / "description.json").read_text(encoding="utf-8"))
+    return described
 
 
 @cache

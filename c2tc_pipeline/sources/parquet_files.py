@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 ENDINGS = (".parquet", ".pq")
+
+# Bytes of a file from which on the memory for one of its groups of rows counts.
+_READ_IN_PIECES = 1 << 28
+# Rows times steps of a counted index stay within 64 bits.
+_LARGEST_COUNT = 1 << 31
 
 
 class ParquetSource(Source):
@@ -83,7 +89,7 @@ class ParquetSource(Source):
                 stored = [name for name in wanted if name in file.schema_arrow.names]
                 counted = [(name, first, step) for name, first, step in _ranges(file) if name in wanted]
                 start = 0
-                for batch in _batches(file, rows, stored):
+                for batch in _batches(file, rows, stored, str(part)):
                     for name, first, step in counted:
                         numbers = range(first + start * step, first + (start + batch.num_rows) * step, step)
                         batch = batch.append_column(name, pa.array(numbers, pa.int64()))
@@ -154,8 +160,8 @@ def _schema(file: ParquetFile, shown: str, *, is_part: bool) -> pa.Schema:
 
     stored = file.schema_arrow
     refuse_twins(stored.names, shown)
-    described = stored.pandas_metadata or {}
-    named = [name for name in described.get("index_columns", []) if isinstance(name, str) and name in stored.names]
+    described = _told_by_pandas(file)
+    named = [name for name in described["index_columns"] if isinstance(name, str) and name in stored.names]
     fields = [pa.field(name, pa.int64()) for name, *_ in _ranges(file)]
     fields += [stored.field(name) for name in (*named, *(name for name in stored.names if name not in named))]
     fields = [field for field in fields if not field.name.startswith("__index_level_")]
@@ -166,24 +172,70 @@ def _schema(file: ParquetFile, shown: str, *, is_part: bool) -> pa.Schema:
             pa.field(field.name, field.type.value_type) if types.is_dictionary(field.type) else field
             for field in fields
         ]
-    metadata = {b"pandas": json.dumps({**described, "index_columns": []}).encode()} if described else None
-    return taken_schema(pa.schema([field.with_nullable(True).remove_metadata() for field in fields], metadata=metadata))
+    plain = taken_schema(pa.schema([field.with_nullable(True).remove_metadata() for field in fields]))
+    told = plain.with_metadata({b"pandas": json.dumps({**described, "index_columns": []}).encode()})
+    return told if _is_plausible(told) else plain
+
+
+def _is_plausible(schema: pa.Schema) -> bool:
+    """Whether pandas can follow what a file says about pandas' types; the values are whole without it."""
+    try:
+        return [str(name) for name in schema.empty_table().to_pandas().columns] == schema.names
+    except Exception:
+        return False
+
+
+def _told_by_pandas(file: ParquetFile) -> dict[str, Any]:
+    """Return what pandas noted when it wrote a file; anybody may have written there, so that it is only a hint."""
+    try:
+        told = file.schema_arrow.pandas_metadata
+    except ValueError:
+        told = None
+    if not isinstance(told, dict) or not isinstance(told.get("index_columns"), list):
+        return {"index_columns": []}
+    return told
 
 
 def _ranges(file: ParquetFile) -> list[tuple[str, int, int]]:
     """Name, start and step of pandas indexes that count up: pandas stores only where they begin and end."""
-    indexes: list[Any] = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-    return [
-        (index["name"], int(index["start"]), int(index["step"]))
-        for index in indexes
-        if isinstance(index, dict) and index.get("name") is not None
-    ]
+    found = []
+    for index in _told_by_pandas(file)["index_columns"]:
+        if not isinstance(index, dict) or not isinstance(index.get("name"), str):
+            continue
+        first, step = index.get("start"), index.get("step")
+        if type(first) is int and type(step) is int and step and max(abs(first), abs(step)) < _LARGEST_COUNT:
+            found.append((index["name"], first, step))
+    return found
 
 
-def _batches(file: ParquetFile, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows group by group: asked for all groups at once, Arrow fetches all of them before the first batch."""
+def _batches(file: ParquetFile, rows: int, columns: list[str], shown: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows group by group: asked for all groups at once, Arrow fetches all of them before the first batch.
+
+    Arrow takes the bytes of text as they are, and ends without a word where a column is shorter than the file says.
+    """
     for group in range(file.num_row_groups):
-        yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=columns)
+        missing = file.metadata.row_group(group).num_rows
+        for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=columns):
+            _refuse_wrong_cells(batch, shown)
+            missing -= batch.num_rows
+            yield batch
+        if missing:
+            raise ValueError("not as many rows as it says")
+
+
+def _refuse_wrong_cells(batch: pa.RecordBatch, shown: str) -> None:
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if types.is_primitive(column.type) or types.is_boolean(column.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"Column {name!r} of {shown} holds text that is not UTF-8, or is damaged; write the file anew."
+            ) from None
 
 
 @contextmanager
@@ -193,14 +245,21 @@ def _opened(location: Location) -> Iterator[ParquetFile]:
 
     with location.open() as stream:
         try:
-            # Over a network a group is fetched in few large pieces; from a disk it is read as it is needed.
+            # Over a network a group is fetched in few large pieces; from a disk it is read as it is needed. Arrow
+            # trusts a page that says how large it is when it reads piece by piece, and not when it has all of a
+            # column's bytes: small files are read so, since a few bytes could claim gigabytes.
             is_remote = location.scheme != "file"
+            in_pieces = not is_remote and stream.seek(0, os.SEEK_END) > _READ_IN_PIECES
+            stream.seek(0)
             yield pq.ParquetFile(
-                stream, page_checksum_verification=True, pre_buffer=is_remote, buffer_size=0 if is_remote else 1 << 20
+                stream,
+                page_checksum_verification=True,
+                pre_buffer=is_remote,
+                buffer_size=1 << 20 if in_pieces else 0,
             )
         except InputError:
             raise
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
             if (isinstance(error, OSError) and error.errno is not None) or isinstance(error, ConnectionError):
                 raise
             raise InputError(

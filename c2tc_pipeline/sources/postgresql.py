@@ -16,9 +16,9 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.sources.packages import needed
 from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.selection import quoted
-from c2tc_pipeline.sources.server_address import ServerAddress
-from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_twins, sliced
-from c2tc_pipeline.sources.values import ValuesHash, fitted, taken_schema
+from c2tc_pipeline.sources.server_source import ServerSource
+from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins, sliced
+from c2tc_pipeline.sources.values import fitted, taken_schema
 from c2tc_pipeline.storage.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ FROM parts JOIN pg_class AS c ON c.oid = id LEFT JOIN pg_stat_all_tables AS s ON
 """
 
 
-class PostgresSource(Source):
+class PostgresSource(ServerSource):
     """A table, view or query of a PostgreSQL database.
 
     Parameters
@@ -65,23 +65,10 @@ class PostgresSource(Source):
 
     Examples
     --------
+    >>> from c2tc_pipeline.sources.server_address import ServerAddress
     >>> PostgresSource(ServerAddress.parse("postgresql://ann@db.example/sales?table=public.people")).name
     'people'
     """
-
-    hashes_values = True
-    tries = 3
-
-    def __init__(self, address: ServerAddress) -> None:
-        self._address = address
-
-    @property
-    def shown(self) -> str:
-        return self._address.shown
-
-    @property
-    def name(self) -> str:
-        return self._address.selection.name
 
     def header(self) -> TableHeader:
         def ask() -> TableHeader:
@@ -97,16 +84,7 @@ class PostgresSource(Source):
             state = with_retries(lambda: self._state(table), self.tries)
             if state is not None:
                 return f"db-{hash_json(state)[:32]}"
-        return f"db-{self.digest()[:32]}"
-
-    def digest(self) -> str:
-        def read() -> str:
-            values = ValuesHash()
-            for batch in self.batches():
-                values.update(batch)
-            return values.hexdigest()
-
-        return with_retries(read, self.tries)
+        return super().version()
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

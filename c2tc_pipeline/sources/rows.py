@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.sources.csv_types import CellType, ColumnGuess, cast_column
+from c2tc_pipeline.storage.holds import ScratchDirectory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,7 +232,7 @@ class _Kept:
     def __init__(self) -> None:
         self._few: list[pa.RecordBatch] = []
         self._bytes = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchDirectory | None = None
         self._files: list[Path] = []
         self._writer: Any = None
 
@@ -251,7 +251,7 @@ class _Kept:
             self._few.append(batch)
             self._bytes += batch.nbytes
             if self._bytes > KEPT_BYTES:
-                self._folder = tempfile.TemporaryDirectory(prefix="c2tc-rows-")
+                self._folder = ScratchDirectory()
                 few, self._few = self._few, []
                 for early in few:
                     self._write(early)

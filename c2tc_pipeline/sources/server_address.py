@@ -10,15 +10,18 @@ With ``dsn_env`` the environment variable of that name holds the address of the 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.sources.location import without_secrets
+from c2tc_pipeline.sources.location import carries_user, without_secrets
 from c2tc_pipeline.sources.selection import Selection
 
 _OURS = ("table", "query", "dsn_env")
-_SECRET = ("password", "passwd", "pwd", "sslpassword", "token", "secret", "passfile", "access_key", "secret_key")
+# Parts of the names of settings whose values are nobody's business.
+_SECRET = ("pass", "pwd", "token", "secret", "credential", "access_key", "api_key", "apikey", "private_key")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,26 @@ class ServerAddress:
         bare = without_secrets(address)
         try:
             parts = urlsplit(address)
-            has_password = parts.password is not None
+            # A user alone is no secret; where a password is not encoded, what comes before the host ends anywhere.
+            has_password = parts.password is not None or (carries_user(address) and "@" not in parts.netloc)
             settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+            # Bytes of a command line that are no text can't be sent to a server.
+            address.encode()
         except ValueError:
             raise InputError(f"The source {bare} is no address of a database; check it.") from None
-        if has_password or any(name.lower() in _SECRET for name in settings):
+        if has_password or any(part in name.lower() for name in settings for part in _SECRET):
             raise InputError(
                 f"The source {bare} carries a password; remove it, and put the whole address into an environment "
                 "variable that ?dsn_env= names, or a PostgreSQL password into PGPASSWORD."
             )
         selection = Selection(settings.get("table"), settings.get("query"))
         variable = settings.get("dsn_env")
+        if variable is not None and not _VARIABLE.fullmatch(variable):
+            # Not repeated: whoever mixes them up has put the address itself here, password and all.
+            raise InputError(
+                f"The source {bare} has something else than the name of an environment variable in dsn_env; put the "
+                "address of the database into a variable, and its name there."
+            )
         shown = f"{bare}?{selection}" + (f"&dsn_env={variable}" if variable else "")
         selection.checked(bare)
         if variable is not None:

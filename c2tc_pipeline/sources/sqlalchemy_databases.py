@@ -10,9 +10,8 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.sources.packages import needed
 from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.rows import typed_batches
-from c2tc_pipeline.sources.server_address import ServerAddress
-from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_twins
-from c2tc_pipeline.sources.values import ValuesHash
+from c2tc_pipeline.sources.server_source import ServerSource
+from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _FETCHED_ROWS = 10_000
 
 
-class SqlalchemySource(Source):
+class SqlalchemySource(ServerSource):
     """A table or query of a database that SQLAlchemy can reach.
 
     Parameters
@@ -31,23 +30,10 @@ class SqlalchemySource(Source):
 
     Examples
     --------
+    >>> from c2tc_pipeline.sources.server_address import ServerAddress
     >>> SqlalchemySource(ServerAddress.parse("mysql+pymysql://ann@db.example/sales?table=people")).shown
     'mysql+pymysql://db.example/sales?table=people'
     """
-
-    hashes_values = True
-    tries = 3
-
-    def __init__(self, address: ServerAddress) -> None:
-        self._address = address
-
-    @property
-    def shown(self) -> str:
-        return self._address.shown
-
-    @property
-    def name(self) -> str:
-        return self._address.selection.name
 
     def header(self) -> TableHeader:
         def ask() -> TableHeader:
@@ -55,19 +41,6 @@ class SqlalchemySource(Source):
                 return TableHeader(self._names(result), rows=None)
 
         return with_retries(ask, self.tries)
-
-    def version(self) -> str:
-        """Return a mark of the content: what is cheaper differs from database to database."""
-        return f"db-{self.digest()[:32]}"
-
-    def digest(self) -> str:
-        def read() -> str:
-            values = ValuesHash()
-            for batch in self.batches():
-                values.update(batch)
-            return values.hexdigest()
-
-        return with_retries(read, self.tries)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with self._result() as result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -194,3 +195,12 @@ def test_spread_positions_keep_their_order_and_their_distance(wanted: list[float
     assert (placed <= 1 + 1e-9).all()
     if (np.diff(np.sort(wanted)) >= 0.08).all():
         assert placed.tolist() == wanted
+
+
+def test_a_picture_is_what_matplotlib_would_save() -> None:
+    """It is drawn once instead of twice, and the layout is the same."""
+    picture = class_shares(class_styles(["a", "b"], [900, 100]), [900, 100], [7, 3])
+    buffer = io.StringIO()
+    with picture._drawn() as figure:
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    assert picture.svg() == buffer.getvalue()

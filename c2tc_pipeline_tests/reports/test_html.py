@@ -100,7 +100,7 @@ def test_rows_of_one_source_row_are_counted() -> None:
     table = stand_in(classes=["a", "b"], class_rows=[3, 50], counts=[3, 1])
     assert (table.weight == 1).sum() == 3
     said = Page(render_report(table)).words
-    assert said[said.index("Singletons") + 1 :][:2] == ["3", "repeat a real record"]
+    assert said[said.index("Rows that repeat a record") + 1 :][:2] == ["3", "3 singletons"]
 
 
 def test_integer_and_boolean_classes_and_missing_cells() -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
+from c2tc_pipeline.evaluation.experiments.grid import Experiment
+from c2tc_pipeline.experiment_job import write_experiment
 from c2tc_pipeline.reports import render_leaderboard, render_report, render_table_report
 from c2tc_pipeline.reports.markup import figure
 from c2tc_pipeline.reports.page import page
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.reports.score_means import means_by_ratio
 from c2tc_pipeline_tests.browser import Page, open_page
+from c2tc_pipeline_tests.evaluation.statistics.made_scores import runs, together
 from c2tc_pipeline_tests.reports.stand_in import made_scores, nasty_stand_in, stand_in
 
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\"><script>document.title='taken over'</script>"
@@ -111,6 +116,30 @@ def test_hostile_names_and_values_do_nothing(browser: Page, tmp_path: Path) -> N
     assert browser.evaluate("document.scripts.length + document.querySelectorAll('img[src=x], [onerror]').length") == 0
     assert browser.console_errors == []
     assert browser.requests == [url]
+
+
+def test_a_hostile_experiment_does_nothing(browser: Page, tmp_path: Path) -> None:
+    fields = {"title": HOSTILE, "question": f"{HOSTILE} ![x](http://host.invalid/x.png)", "tables": [HOSTILE]}
+    methods = [{"method": "ours", "variant": HOSTILE}, "random"]
+    experiment = Experiment.model_validate({"name": HOSTILE, "ratios": [0.01], "methods": methods, **fields})
+    scores = together(
+        runs("ours", [0.8, 0.7], table=HOSTILE, variant=HOSTILE), runs("random", [0.6, 0.5], table=HOSTILE)
+    )
+    scores = scores.assign(condense_seconds=1.0, fit_seconds=1.0, objective=1.0)
+    write_experiment(experiment, scores, tmp_path, command=HOSTILE)
+    url = (tmp_path / "report.html").as_uri()
+    browser.open(url)
+    drawn(browser)
+    assert HOSTILE in browser.text
+    assert browser.evaluate("document.title") == f"Experiment: {HOSTILE}"
+    assert browser.evaluate("document.scripts.length + document.querySelectorAll('img[src=x], [onerror]').length") == 0
+    assert browser.console_errors == []
+    assert browser.requests == [url]
+    rendered = MarkdownIt("commonmark").enable("table").render((tmp_path / "table.md").read_text())
+    assert not re.search("<(script|img|a)\\b", rendered)
+    assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*")} <= {
+        *("report.html", "table.md", "scores.parquet", "statistics.parquet", "figures")
+    }
 
 
 def test_the_policy_would_stop_markup_that_slipped_through(browser: Page, tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def test_a_missing_training_set_is_a_dash() -> None:
 )
 def test_hostile_names_stay_in_their_cell(name: str) -> None:
     board = entry(name, 0.6, 0.5, 0.9)
-    line = render_leaderboard_markdown(board).splitlines()[4]
+    # Empty comments part addresses, which would become links.
+    line = render_leaderboard_markdown(board).splitlines()[4].replace("<!---->", "")
     # Whatever could start something is behind a backslash that is not itself behind one.
     unescaped = line.replace("\\\\", "").split("|")
     assert len([cell for cell in unescaped if not cell.endswith("\\")]) == 14

@@ -79,5 +79,6 @@ def test_an_alternative_text_cannot_end_early() -> None:
 @given(st.text(max_size=40))
 def test_escaped_text_says_the_same_and_starts_nothing(text: str) -> None:
     escaped = markdown_escaped(text)
-    bare = re.sub(r"\\(.)", "", escaped)
+    # Empty comments part addresses, which would become links.
+    bare = re.sub(r"\\(.)", "", escaped.replace("<!---->", ""))
     assert not set(bare) & set("\\`*_[]()<>#!|~&$:@\n")

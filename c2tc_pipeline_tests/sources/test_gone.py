@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from c2tc_pipeline.sources import open_source, postgresql
+from c2tc_pipeline.sources.server_address import ServerAddress
+from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
 from c2tc_pipeline.tables import read_delivery, read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
-from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_server
+from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_process
 
 pytestmark = pytest.mark.faults
 
@@ -79,15 +82,35 @@ def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     address = f"s3://{BUCKET}/{uuid.uuid4().hex}/t.parquet"
     options = {"key": KEY, "secret": SECRET, "skip_instance_cache": True, "default_block_size": 1 << 18}
-    with running_server(folder) as server:
-        options["endpoint_url"] = server.endpoint_url
+    with running_process(folder) as process:
+        options["endpoint_url"] = process.server.endpoint_url
         fsspec.filesystem("s3", **options).put_file(str(tmp_path / "t.parquet"), address)
         options |= {"default_cache_type": "none", "config_kwargs": {"retries": {"max_attempts": 1}, "read_timeout": 5}}
         batches = open_source(address, options).batches(rows=20_000)
         assert next(batches).num_rows == 20_000
-    with pytest.raises(ConnectionError) as caught:
-        list(batches)
+        process.kill()
+        with pytest.raises(ConnectionError) as caught:
+            list(batches)
+        process.start()
+        again = pa.Table.from_batches(open_source(address, options).batches(rows=20_000))
     message = str(caught.value)
     assert message.startswith(f"{address} could not be read (")
     for secret in (KEY, SECRET):
         assert secret not in message
+    assert again.to_pydict() == table.to_pydict()
+
+
+def test_postgresql_through_sqlalchemy_stopped_in_the_middle_of_reading(fallible: PostgresServer) -> None:
+    address = fallible.query(QUERY).replace("postgresql://", "postgresql+psycopg2://", 1)
+    source = SqlalchemySource(ServerAddress.parse(address))
+    words = "did not answer, refused to, or went away while it was read"
+    # Types are decided over all rows, so that the middle of reading is before the first batch.
+    with ExitStack() as stack:
+        caught = stack.enter_context(pytest.raises(ConnectionError, match=words))
+        parts = stack.enter_context(source._result()).partitions(10_000)
+        assert len(next(parts)) == 10_000
+        fallible.stop()
+        list(parts)
+    assert PASSWORD not in str(caught.value)
+    fallible.start()
+    assert len(read_table(address, columns=["a"])) == ROWS

@@ -79,6 +79,16 @@ def test_a_table_is_fetched_once_and_read_offline_then(library: Library, monkeyp
     assert (again.digest, again.fingerprint) == (delivery.digest, delivery.fingerprint)
 
 
+def test_a_damaged_copy_is_fetched_again(library: Library, tmp_path: Path) -> None:
+    whole = read_delivery("openml:7").digest
+    (kept,) = (tmp_path / "cache").rglob("*.parquet")
+    content = bytearray(kept.read_bytes())
+    content[len(content) // 2] ^= 1
+    kept.write_bytes(content)
+    assert read_delivery("openml:7").digest == whole
+    assert library.asked == ["/api/v1/json/data/7", "/files/7.pq", "/files/7.pq"]
+
+
 def test_what_ends_early_is_not_kept(library: Library) -> None:
     library.cut = 40
     with pytest.raises(ConnectionError):

@@ -1,0 +1,175 @@
+"""What the project depends on: pinned, audited where a database is to be had, and silent at import."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import c2tc_pipeline
+from c2tc_pipeline_tests.audit import CONSTRAINTS, audit
+
+ROOT = CONSTRAINTS.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PINS: dict[str, str] = {
+    canonicalize_name(name): version
+    for name, version in re.findall(r"^([^#=\s]+)==(\S+)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
+}
+# These two install the others.
+INSTALLERS = {"pip", "setuptools"}
+
+
+def own_requirements() -> list[Requirement]:
+    """Return what pyproject.toml asks for, with all extras."""
+    extras = PROJECT["optional-dependencies"].values()
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in extra)]
+    found = [Requirement(line) for line in lines]
+    return [each for each in found if canonicalize_name(each.name) != canonicalize_name(PROJECT["name"])]
+
+
+def all_installed() -> dict[str, str]:
+    """Return name and version of every installed package that the project needs, directly or not."""
+    waiting = own_requirements()
+    found: dict[str, str] = {}
+    seen = set()
+    while waiting:
+        each = waiting.pop()
+        name = canonicalize_name(each.name)
+        if (name, *sorted(each.extras)) in seen:
+            continue
+        seen.add((name, *sorted(each.extras)))
+        try:
+            package = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        found[name] = package.version
+        for line in package.requires or []:
+            needed = Requirement(line)
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *each.extras)):
+                waiting.append(needed)
+    return found
+
+
+@pytest.mark.parametrize("needed", own_requirements(), ids=str)
+def test_every_requirement_has_a_pin_within_its_range(needed: Requirement) -> None:
+    assert needed.specifier.contains(PINS[canonicalize_name(needed.name)])
+
+
+def test_everything_that_the_requirements_need_in_turn_is_pinned_at_what_is_installed() -> None:
+    installed = all_installed()
+    assert len(installed) > 100
+    # A build of torch says which one it is after a plus.
+    wrong = {
+        name: (version, PINS.get(name))
+        for name, version in installed.items()
+        if name not in INSTALLERS and version.partition("+")[0] != PINS.get(name)
+    }
+    assert wrong == {}
+
+
+def test_every_extra_is_documented() -> None:
+    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    first = {
+        canonicalize_name(name.strip())
+        for cell in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+        for name in re.sub(r"\([^)]*\)", "", cell).split(",")
+    }
+    assert {canonicalize_name(each.name) for each in own_requirements()} <= first
+
+
+def every_module() -> list[str]:
+    package = Path(c2tc_pipeline.__file__).parent
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        if parts[-1] != "__main__":
+            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return found
+
+
+BLOCKED = """
+import importlib, socket, sys
+asked = []
+def refuse(*arguments, **options):
+    asked.append(arguments)
+    raise OSError("sockets are blocked")
+for name in ("connect", "connect_ex", "bind", "sendto"):
+    setattr(socket.socket, name, refuse)
+socket.getaddrinfo = socket.gethostbyname = refuse
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(asked)
+"""
+
+
+def test_importing_every_module_opens_no_connection() -> None:
+    names = every_module()
+    assert {"c2tc_pipeline.definitions", "c2tc_pipeline.sources.openml", "c2tc_pipeline.storage.s3_backend"} <= {*names}
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, *names], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+@contextmanager
+def database(vulnerable: str) -> Iterator[str]:
+    """Serve a database in the manner of OSV that knows one vulnerable package."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            name = canonicalize_name(asked["package"]["name"])
+            known = [{"id": "PYSEC-2026-1", "affected": [], "summary": "made up"}] if name == vulnerable else []
+            body = json.dumps({"vulns": known} if known else {}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1/query"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    path = tmp_path / "pins.txt"
+    path.write_text("numpy==2.4.6\nclick==8.5.1\n")
+    return path
+
+
+def test_a_known_vulnerability_fails_the_check_and_is_named(pins: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with database("click") as address:
+        assert audit(address, pins) == 1
+    told = capfd.readouterr()
+    assert "PYSEC-2026-1" in told.out
+    assert "numpy" not in told.out
+
+
+def test_without_a_database_one_line_says_so_and_nothing_fails(pins: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with database("click") as address:
+        pass  # its port is closed by now
+    assert audit(address, pins) == 0
+    told = capfd.readouterr()
+    assert told.out == "pip-audit: skipped, because no database of vulnerabilities can be reached.\n"
+    assert told.err == ""
