@@ -17,10 +17,10 @@ ifneq ($(HEALTHY),yes)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test faults check format clean
+.PHONY: help run ui test faults reliability fuzz check format clean
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: $(STAMP) ## Run the pipeline on the default table; results go to runs/results/flights
 	$(BIN)/c2tc run --table flights
@@ -34,10 +34,17 @@ test: $(STAMP) ## Run the tests and the examples in the docstrings (ARGS="-k spl
 faults: $(STAMP) ## Run the long tests, which stop processes and servers in the middle of their work
 	$(PYTEST) -m faults $(ARGS)
 
-check: $(STAMP) ## Lint, check the formatting and the types
+reliability: $(STAMP) ## Inject all faults, over 200 kills among them, and write docs/reliability.md (some minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python -m c2tc_pipeline_tests.reliability
+
+fuzz: $(STAMP) ## Feed every reader with hostile input (CASES=120000 for the figures in docs/security.md)
+	OMP_NUM_THREADS=1 $(BIN)/python -m c2tc_pipeline_tests.fuzzing --cases $(or $(CASES),20000) $(ARGS)
+
+check: $(STAMP) ## Lint, check the formatting, the types and, with a network, the packages for known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	@# The audit waits for answers while mypy computes.
+	$(BIN)/python -m c2tc_pipeline_tests.audit & audit=$$!; $(BIN)/mypy; types=$$?; wait $$audit && exit $$types
 
 format: $(STAMP) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from c2tc_pipeline import defaults
 from c2tc_pipeline.errors import InputError
 
 SPEED = "speed"
+SCALE = "scale"
 
 
 @click.command()
@@ -38,6 +40,14 @@ SPEED = "speed"
     type=click.FloatRange(0, min_open=True),
     help="Seconds that each reference of the speed may take.  [default: 300]",
 )
+@click.option(
+    "--rows", type=click.IntRange(1_000), help="Rows of the largest made table of the scale.  [default: 20,000,000]"
+)
+@click.option(
+    "--memory",
+    type=click.FloatRange(0, min_open=True),
+    help="Gigabytes that a condensation in blocks may have.  [default: 1.5]",
+)
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def bench(
     name: str | None,
@@ -56,6 +66,8 @@ def bench(
     cache_dir: Path | None,
     parts: str | None,
     time_limit: float | None,
+    rows: int | None,
+    memory: float | None,
     quiet: bool,
 ) -> None:
     """Run the experiment NAME, or list them all.
@@ -75,29 +87,45 @@ def bench(
     and rivals, which are its --parts. --seeds is how often each is repeated, --tables restricts it to some of adult,
     diabetes130us, airlines, covertype and jannis. It writes speed.parquet, speed.md, speed.json and figures; nothing
     else should run meanwhile.
+
+    "scale" condenses a made table (--rows) and three smaller ones in blocks under a limit of memory (--memory), and the
+    largest in memory beside it. It needs some 15 GB of disk and as much memory for 20 million rows, and writes
+    scale.md and scale.json. --data is where the tables are made and kept; without it they go to a temporary folder.
     """
+    of_experiments = {
+        "--catalogue": catalogue,
+        "--ratios": ratios,
+        "--methods": methods,
+        "--without": without,
+        "--models": models,
+        "--recipe": recipe,
+        "--group-duplicates": group_duplicates,
+        "--jobs": jobs,
+        "--cache": cache_dir,
+    }
+    if name != SCALE:
+        _refuse({"--rows": rows, "--memory": memory}, "is for the check of scale alone; leave it out")
     if name is None:
         _list()
+    elif name == SCALE:
+        asked = {"--tables": tables, "--seeds": seeds, "--parts": parts, "--time-limit": time_limit}
+        _refuse({**of_experiments, **asked}, "plays no part in the check of scale; leave it out")
+        _scale(
+            data,
+            rows=rows or 20_000_000,
+            memory_limit=round((memory or 1.5) * 1e9),
+            out=out or defaults.BENCH / SCALE,
+            quiet=quiet,
+        )
     elif name == SPEED:
-        unused = {
-            "--catalogue": catalogue,
-            "--ratios": ratios,
-            "--methods": methods,
-            "--without": without,
-            "--models": models,
-            "--recipe": recipe,
-            "--group-duplicates": group_duplicates,
-            "--jobs": jobs,
-            "--cache": cache_dir,
-        }
-        _refuse(unused, "plays no part in the benchmark of speed; leave it out")
+        _refuse(of_experiments, "plays no part in the benchmark of speed; leave it out")
         _speed(
             data,
             parts=_parts(parts),
             tables=_parts(tables),
             repeats=seeds,
             time_limit=time_limit or 300.0,
-            out=out or Path("runs/bench") / SPEED,
+            out=out or defaults.BENCH / SPEED,
             quiet=quiet,
         )
     else:
@@ -116,7 +144,7 @@ def bench(
                 "recipe": recipe,
                 "group_duplicates": group_duplicates or None,
             },
-            out=out or Path("runs/bench") / Path(name).stem,
+            out=out or defaults.BENCH / Path(name).stem,
             jobs=jobs,
             cache_dir=cache_dir,
             quiet=quiet,
@@ -130,6 +158,27 @@ def _list() -> None:
         experiment = load_experiment(name)
         click.echo(f"{name}: {experiment.title}. {experiment.question}")
     click.echo(f"{SPEED}: Everything beside its references, as ratios within one run.")
+    click.echo(f"{SCALE}: A table larger than memory, in blocks under a limit of memory, and in memory beside it.")
+
+
+def _scale(data: Path | None, *, rows: int, memory_limit: int, out: Path, quiet: bool) -> None:
+    from c2tc_pipeline.evaluation.scale.bench import check_scale
+    from c2tc_pipeline.storage import publish_directory
+    from c2tc_pipeline.storage.artefact import check_target
+    from c2tc_pipeline.storage.holds import ScratchDirectory
+
+    check_target(out, kind=SCALE, replace=True)
+    with ScratchDirectory() as made:
+        done = check_scale(
+            data or Path(made),
+            rows,
+            memory_limit=memory_limit,
+            report=(lambda line: None) if quiet else (lambda line: click.echo(line, err=True)),
+        )
+    command = shlex.join(["c2tc", *sys.argv[1:]])
+    publish_directory(out, lambda folder: done.write_files(folder, command=command), kind=SCALE, replace=True)
+    if not quiet:
+        click.echo(done.to_markdown())
 
 
 def _speed(

@@ -1,7 +1,9 @@
 """The command line: ``c2tc condense``, ``c2tc tables``, and what other files add.
 
 ``c2tc run`` and ``c2tc ui`` are in :mod:`c2tc_pipeline.pipeline_commands`, ``c2tc bench`` is in
-:mod:`c2tc_pipeline.bench_commands`. Commands parse, call the core and print.
+:mod:`c2tc_pipeline.bench_commands`, ``c2tc verify`` and ``c2tc gc`` are in
+:mod:`c2tc_pipeline.storage_commands`, ``c2tc forget`` is in :mod:`c2tc_pipeline.forget_command`. Commands parse, call
+the core and print.
 Mistakes of the user end with one sentence and exit code 2. Heavy imports happen inside commands, so that
 ``c2tc --help`` answers at once.
 """
@@ -19,9 +21,12 @@ import click
 from c2tc_pipeline import __version__
 from c2tc_pipeline.bench_commands import bench
 from c2tc_pipeline.defaults import CATALOGUE
+from c2tc_pipeline.engines import check_engine
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.forget_command import forget
 from c2tc_pipeline.pipeline_commands import run, ui
 from c2tc_pipeline.ratio import checked_ratio
+from c2tc_pipeline.storage_commands import gc, verify
 
 if TYPE_CHECKING:
     from c2tc_pipeline.tables import TableSpec
@@ -58,6 +63,9 @@ def main() -> None:
 main.add_command(run)
 main.add_command(ui)
 main.add_command(bench)
+main.add_command(forget)
+main.add_command(verify)
+main.add_command(gc)
 
 
 @main.command()
@@ -87,6 +95,12 @@ main.add_command(bench)
     "--representative", type=click.Choice(["centroid", "medoid"]), help="Means or real rows.  [default: centroid]"
 )
 @click.option(
+    "--min-rows-per-condensed-row",
+    type=click.IntRange(1),
+    help="Source rows that every condensed row stands for at least.  [default: 1]",
+)
+@click.option("--key", help="The column by whose values `c2tc forget` may later find rows; its name is recorded.")
+@click.option(
     "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
 )
 @click.option("--group-duplicates", is_flag=True, help="With --split: keep rows with equal features on one side.")
@@ -102,8 +116,14 @@ main.add_command(bench)
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
 )
+@click.option("--engine", help="Who computes: local, or a Dask scheduler, as dask://host:8786.  [default: local]")
 @click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where weights and curves are kept.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option(
+    "--blocks/--no-blocks",
+    default=None,
+    help="Go through the table block by block, or take it into memory; the result is the same.  [default: by its size]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def condense(
@@ -116,6 +136,7 @@ def condense(
     out: Path,
     roles: tuple[str, ...],
     gamma: str | None,
+    key: str | None,
     split: bool,
     group_duplicates: bool,
     evaluate: bool,
@@ -123,9 +144,10 @@ def condense(
     seed: int | None,
     cache_dir: Path | None,
     no_cache: bool,
+    blocks: bool | None,
     as_json: bool,
     quiet: bool,
-    **choices: str | None,
+    **choices: str | int | None,
 ) -> None:
     """Condense FILE into a few rows that models can train on.
 
@@ -145,6 +167,8 @@ def condense(
         raise InputError("Both --ratio and --rows are given; choose one of them.")
     if ratio is not None:
         checked_ratio(ratio)
+    if choices["engine"] is not None:
+        check_engine(str(choices["engine"]))
     if evaluate and not (split or group_duplicates):
         raise InputError("--evaluate tests on rows that nothing else has seen; add --split, which keeps some aside.")
     spec = _described(file, table_name, catalogue, label)
@@ -178,8 +202,10 @@ def condense(
             rows=rows,
             split=split or group_duplicates,
             trials=seeds if evaluate else 0,
+            key=key,
             cache_dir=None if no_cache else cache_dir or default_cache_directory(),
             listener=bars,
+            blocks=blocks,
         )
     if as_json:
         # Without characters that a terminal or a pipe may not be able to take.

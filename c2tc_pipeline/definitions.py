@@ -20,6 +20,7 @@ from c2tc_pipeline.orchestration.automation import automation_sensor
 from c2tc_pipeline.orchestration.checks import all_checks
 from c2tc_pipeline.orchestration.io_managers import StoreIOManager
 from c2tc_pipeline.orchestration.partitions import Partitions
+from c2tc_pipeline.orchestration.preloading import PRELOADED
 from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource, PaperTablesResource
 from c2tc_pipeline.orchestration.schedules import nightly_schedules
 from c2tc_pipeline.orchestration.sensors import failure_sensor, source_sensor
@@ -30,7 +31,7 @@ from c2tc_pipeline.tables import Catalogue, load_catalogue
 EXECUTOR = dg.multiprocess_executor.configured(
     {
         "max_concurrent": 2,
-        "start_method": {"forkserver": {"preload_modules": ["c2tc_pipeline.definitions", "torch", "sklearn.cluster"]}},
+        "start_method": {"forkserver": {"preload_modules": [*PRELOADED]}},
     }
 )
 

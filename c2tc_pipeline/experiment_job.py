@@ -32,6 +32,7 @@ from c2tc_pipeline.reports.experiment_shown import ShownTable
 from c2tc_pipeline.reports.experiment_standings import anchors_table, regret_table, standings_table
 from c2tc_pipeline.reports.experiment_statistics import comparisons_table, pooled_table, ranking_table
 from c2tc_pipeline.reports.experiment_table import experiment_table
+from c2tc_pipeline.reports.markdown import markdown_escaped
 from c2tc_pipeline.storage.parquet import write_parquet
 from c2tc_pipeline.tables import SplitSettings
 
@@ -83,7 +84,8 @@ def write_experiment(
     notes = [note for note in notes if note]
     shown = _shown(scores, layout)
     table = experiment_table(shown, layout, paper)
-    parts = [f"# {experiment.title}", *notes, table.markdown()]
+    parts = [*map(markdown_escaped, [experiment.title, *notes]), table.markdown()]
+    parts[0] = f"# {parts[0]}"
     parts += [f"## {title}\n\n{part.markdown()}" for title, part in statistics.items()]
     (directory / "table.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     page = experiment_page(

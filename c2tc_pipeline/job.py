@@ -7,23 +7,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from c2tc_pipeline.clustering import open_executor
 from c2tc_pipeline.condensation import CondensedTable, Condenser
 from c2tc_pipeline.condensation.api import condense_prepared
 from c2tc_pipeline.condensation.encoded import EncodedTable
+from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condensed_table
+from c2tc_pipeline.condensation.streamed import condense_blocks
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND
 from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
+from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
+from c2tc_pipeline.forgetting import SCORES_NAME, SPLIT_NAME, check_key
 from c2tc_pipeline.reports import render_report
 from c2tc_pipeline.sources import open_source
 from c2tc_pipeline.storage import ContentCache, publish_directory
 from c2tc_pipeline.storage.artefact import check_target
+from c2tc_pipeline.storage.holds import ScratchDirectory
 from c2tc_pipeline.storage.parquet import write_parquet
-from c2tc_pipeline.tables import TableSpec, ValidatedTable, prepare_table, read_table, validate_table
+from c2tc_pipeline.tables import TableSpec, ValidatedTable, prepare_table, read_delivery, validate_table
+from c2tc_pipeline.tables.blocks import SourceBlocks, is_large
 
 
 def condense_to_directory(
@@ -35,8 +42,10 @@ def condense_to_directory(
     rows: int | None = None,
     split: bool = False,
     trials: int = 0,
+    key: str | None = None,
     cache_dir: Path | None = None,
     listener: Listener | None = None,
+    blocks: bool | None = None,
 ) -> CondensedTable:
     """Read a table, condense it, and write the result with its report; all of it or nothing.
 
@@ -57,15 +66,31 @@ def condense_to_directory(
     trials : int
         With a split: how many times each model is trained on the condensed, a random and the whole table and tested on
         the test part; 0 tests nothing.
+    key : str, optional
+        The column by whose values rows may later be forgotten; its name is recorded, and nothing else of it.
     cache_dir : path, optional
         Where autoencoder weights and loss curves are kept.
     listener : callable, optional
         Told about progress: (stage, steps done, steps in all).
+    blocks : bool, optional
+        Whether the table is gone through block by block instead of being read into memory; by default it is when it is
+        large (:func:`c2tc_pipeline.tables.blocks.is_large`) and not to be split. The result is the same.
     """
     check_target(out, kind=ARTEFACT_KIND, replace=True)
+    # A cluster that cannot be reached is told about before a table is read for it.
+    with open_executor(spec.settings.engine):
+        pass
+    if blocks and split:
+        raise InputError("A split needs the whole table in memory; leave out --blocks, or --split and --evaluate.")
+    if blocks or (blocks is None and not split and is_large(open_source(spec.source))):
+        return _condense_in_blocks(
+            spec, out, name=name, ratio=ratio, rows=rows, key=key, cache_dir=cache_dir, clock=StageClock(listener)
+        )
     clock = StageClock(listener)
     with clock.stage("read"):
-        frame = read_table(spec.source)
+        delivery = read_delivery(spec.source)
+        frame = delivery.frame
+    check_key(key, frame.columns, delivery.shown_address)
     encoder, condenser = make_encoder(spec, cache_dir=cache_dir), make_condenser(spec, ratio, cache_dir=cache_dir)
     condenser.set_params(rows=rows)
     scores = None
@@ -85,8 +110,9 @@ def condense_to_directory(
         clock=clock,
         given_roles=spec.roles,
     )
+    _refuse_repeated(table, spec)
     table.notices = [*notices, *table.notices]
-    table.summary["source"] = open_source(spec.source).shown
+    table.summary |= {"source": delivery.shown_address, "source_digest": delivery.digest, "key": key}
     if split and trials:
         with clock.stage("evaluate"):
             scores = evaluate_condensed(
@@ -101,19 +127,66 @@ def condense_to_directory(
         table.summary["scores"] = mean_scores(scores).to_dict(orient="records")
     # In the order in which the stages came, however long each took.
     table.summary["seconds"] = dict(clock.seconds)
+    table.summary["processor_seconds"] = dict(clock.processor_seconds)
 
     def write(directory: Path) -> None:
         table.write_files(directory)
         (directory / "report.html").write_text(render_report(table), encoding="utf-8")
         if split:
-            write_parquet(validated.split_frame(), directory / "split.parquet")
+            write_parquet(validated.split_frame(), directory / SPLIT_NAME)
         if scores is not None:
-            write_parquet(scores, directory / "scores.parquet")
+            write_parquet(scores, directory / SCORES_NAME)
 
     with clock.stage("write"):
         publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
     # The files were written without knowing it.
     table.summary["seconds"]["write"] = clock.seconds["write"]
+    return table
+
+
+def _condense_in_blocks(
+    spec: TableSpec,
+    out: Path,
+    *,
+    name: str,
+    ratio: float,
+    rows: int | None,
+    key: str | None,
+    cache_dir: Path | None,
+    clock: StageClock,
+) -> CondensedTable:
+    """Condense a table that need not fit in memory; the encoded rows are in a temporary folder meanwhile."""
+    encoder, condenser = make_encoder(spec, cache_dir=cache_dir), make_condenser(spec, ratio, cache_dir=cache_dir)
+    condenser.set_params(rows=rows)
+    source = open_source(spec.source)
+    check_key(key, source.header().columns, source.shown)
+    with ScratchDirectory() as made:
+        folder = Path(made)
+        with clock.stage("read"):
+            blocks = SourceBlocks(source, folder)
+        table = condense_blocks(
+            blocks,
+            folder,
+            label=spec.label,
+            roles=dict(spec.roles),
+            encoder=encoder,
+            condenser=condenser,
+            name=name,
+            clock=clock,
+        )
+        _refuse_repeated(table, spec)
+        table.summary |= {"source": source.shown, "source_digest": blocks.digest, "key": key}
+        table.summary["seconds"] = dict(clock.seconds)
+        table.summary["processor_seconds"] = dict(clock.processor_seconds)
+
+        def write(directory: Path) -> None:
+            table.write_files(directory)
+            (directory / "report.html").write_text(render_report(table), encoding="utf-8")
+
+        with clock.stage("write"):
+            publish_directory(out, write, kind=ARTEFACT_KIND, replace=True)
+    table.summary["seconds"]["write"] = clock.seconds["write"]
+    table.members = StoredMembership(out / "membership.parquet")
     return table
 
 
@@ -147,7 +220,7 @@ def condense_planned(
     prepared = validated.prepared()
     by_class = ClassOrder.of(prepared.y.to_numpy())
     condenser = make_condenser(spec, ratio, device=device)
-    centers = condenser.condense_sorted(encoded.X, by_class, plan, clock=clock)
+    centers = condenser.condense_sorted(encoded.rows, by_class, plan, clock=clock)
     table = condensed_table(
         validated.frame,
         prepared,
@@ -160,8 +233,20 @@ def condense_planned(
         clock=clock,
         chosen_drops=spec.roles,
     )
+    _refuse_repeated(table, spec)
     table.notices = [*validated.notices, *table.notices]
     return table
+
+
+def _refuse_repeated(table: CondensedTable, spec: TableSpec) -> None:
+    """Refuse a table of which too many rows repeat a source row, where the description wants that to stop it."""
+    allowed, repeated = spec.checks.repeated_rows, table.summary["repeated_rows"]["total"]
+    if spec.checks.on_repeated_rows == "stop" and repeated > allowed * len(table):
+        raise InputError(
+            f"Table {spec.name!r}: {repeated} of {len(table)} condensed rows repeat a source row, more than the "
+            f"{allowed:.0%} that checks.repeated_rows allows; choose a smaller ratio, set min_rows_per_condensed_row, "
+            "or allow more."
+        )
 
 
 def make_encoder(spec: TableSpec, *, device: str | None = None, cache_dir: Path | None = None) -> HybridEncoder:
@@ -198,7 +283,9 @@ def make_condenser(
         allocation=chosen.allocation,
         gamma=chosen.gamma,
         representative=chosen.representative,
+        min_rows_per_condensed_row=chosen.min_rows_per_condensed_row,
         device=device or chosen.device,
+        engine=chosen.engine,
         cache_dir=cache_dir,
         random_state=chosen.seed,
     )

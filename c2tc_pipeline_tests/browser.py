@@ -129,6 +129,12 @@ class Page:
         addresses = [event["request"]["url"] for event in self._seen("Network.requestWillBeSent")]
         return [address for address in addresses if not address.startswith("data:")]
 
+    @property
+    def dialogs(self) -> list[str]:
+        """What the page asked or told in windows of their own since it was opened."""
+        self.evaluate("0")
+        return [event["message"] for event in self._seen("Page.javascriptDialogOpening")]
+
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """Write what the window shows, or the whole page, as PNG."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))

@@ -90,6 +90,7 @@ def test_options_reach_the_core(run: Run, people: Path) -> None:
         "gamma": 0.5,
         "losses": "curves",
         "representative": "medoid",
+        "min_rows_per_condensed_row": 1,
     }
     assert summary["allocation"]["counts"] == [2, 2, 2]
     assert {row["column"]: row["role"] for row in summary["roles"]}.items() >= {"age": "code", "job": "drop"}.items()

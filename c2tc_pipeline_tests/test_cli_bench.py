@@ -62,6 +62,10 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
         (["speed", "--data", ".", "--parts", "sorting"], "no part 'sorting'"),
         (["speed", "--data", ".", "--tables", "people"], "no table 'people'"),
         (["speed", "--data", ".", "--models", "mlp"], "--models plays no part"),
+        (["scale", "--tables", "adult"], "--tables plays no part in the check of scale"),
+        (["scale", "--seeds", "2"], "--seeds plays no part in the check of scale"),
+        (["scale", "--parts", "stages"], "--parts plays no part in the check of scale"),
+        (["scale", "--jobs", "2"], "--jobs plays no part in the check of scale"),
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> None:

@@ -119,6 +119,14 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "unknown allocation": (["--allocation", "fair"], "'fair' is not one of"),
     "unknown strings": (["--strings", "guess"], "'guess' is not one of"),
     "negative seed": (["--seed", "-1"], "-1 is not in the range"),
+    "no minimum": (["--min-rows-per-condensed-row", "0"], "0 is not in the range"),
+    "a minimum above a class": (["--min-rows-per-condensed-row", "100"], "Class 'class b' has"),
+    "a minimum without room": (["--rows", "90", "--min-rows-per-condensed-row", "4"], "has room for at most"),
+    "a minimum of medoids": (
+        ["--representative", "medoid", "--min-rows-per-condensed-row", "2"],
+        "'medoid' returns real rows",
+    ),
+    "key of no column": (["--key", "persn"], "There is no key column 'persn' in people.csv"),
     "file and table": (["--table", "people"], "but not both"),
 }
 

@@ -30,7 +30,9 @@ PEOPLE = {
     "label": "outcome",
     "ratios": [0.1, 0.05],
     "evaluation": {"seeds": 1, "models": ["boosting"]},
-    "checks": {"singletons": 0.0},
+    # Real rows, so that a check has something to warn about.
+    "settings": {"representative": "medoid"},
+    "checks": {"repeated_rows": 0.0},
 }
 
 
@@ -83,7 +85,7 @@ def test_a_line_for_each_asset_and_nothing_of_dagster(two_runs: TwoRuns) -> None
 
 def test_warnings_of_checks_are_shown(two_runs: TwoRuns) -> None:
     warned = [line for line in two_runs.first.stderr.splitlines() if line.startswith("! ")]
-    assert [line for line in warned if "few_singletons" in line and "condensed rows repeat a source row" in line]
+    assert [line for line in warned if "few_repeated_rows" in line and "condensed rows repeat a source row" in line]
 
 
 def test_a_bad_table_is_one_sentence_and_the_other_goes_on(two_runs: TwoRuns) -> None:

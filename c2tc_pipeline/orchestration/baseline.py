@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from c2tc_pipeline.orchestration.formats import FORMATS
 from c2tc_pipeline.orchestration.io_managers import StoreIOManager, artefact_key
+from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.tables import TableSpec
 from c2tc_pipeline.tables.acceptance import baseline_of
 from c2tc_pipeline.tables.validated import read_schema
@@ -25,6 +26,7 @@ def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
     key, mark = artefact_key("validated_table", spec.name), baseline_of(spec)
     for version in io_manager.store.versions(key):
         if io_manager.store.published(key, version).settings.get("baseline") == mark:
-            with io_manager.store.fetch(key, version=version, kind=FORMATS["validated_table"].kind) as directory:
+            kind = FORMATS["validated_table"].kind
+            with io_manager.store.fetch(key, version=version, kind=kind) as directory, refusing_damage(key):
                 return read_schema(directory)
     return None

@@ -78,16 +78,21 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset="condensed_table",
         partitions_def=options.partitions.grid,
-        description="Few condensed rows stand for a single source row, which they repeat.",
+        description="Few condensed rows repeat a source row: because they stand for it alone or for equal rows, "
+        "because they were picked, or by coincidence.",
     )
-    def few_singletons(context: dg.AssetCheckExecutionContext, condensed_table: CondensedTable) -> dg.AssetCheckResult:
-        allowed = _spec(context, options).checks.singletons
-        singletons, rows = int(condensed_table.summary["singletons"]), len(condensed_table)
+    def few_repeated_rows(
+        context: dg.AssetCheckExecutionContext, condensed_table: CondensedTable
+    ) -> dg.AssetCheckResult:
+        allowed = _spec(context, options).checks.repeated_rows
+        repeated, rows = dict(condensed_table.summary["repeated_rows"]), len(condensed_table)
+        total = int(repeated.pop("total"))
         return _warning(
-            singletons <= allowed * rows,
-            f"{singletons} of {rows} condensed rows repeat a source row; up to {allowed:.0%} is in order.",
-            singletons=singletons,
-            share=singletons / rows,
+            total <= allowed * rows,
+            f"{total} of {rows} condensed rows repeat a source row; up to {allowed:.0%} is in order.",
+            repeated_rows=total,
+            share=total / rows,
+            **repeated,
         )
 
     @dg.asset_check(
@@ -105,7 +110,7 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
             gap=gap,
         )
 
-    return [few_singletons, near_bound]
+    return [few_repeated_rows, near_bound]
 
 
 def _accuracy_check(options: AssetOptions) -> dg.AssetChecksDefinition:

@@ -7,7 +7,6 @@ files go, which the IO manager and the artefact store decide. Equal inputs have 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from c2tc_pipeline.orchestration.experiment_files import read_files, read_result
 from c2tc_pipeline.orchestration.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
 from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.hashing import hash_file, hash_frame, hash_json
+from c2tc_pipeline.storage.holds import ScratchDirectory
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables import ValidatedTable
 
@@ -43,6 +43,8 @@ class Format(Generic[T]):
         Loads it back; the directory is for reading only and gone afterwards.
     digest : callable, optional
         A content hash that is cheaper than writing the files; see :meth:`digest_of`.
+    located : callable, optional
+        Tells a value that was read the address of its files, for those who read parts of them by themselves.
 
     Examples
     --------
@@ -59,12 +61,13 @@ class Format(Generic[T]):
     write: Callable[[T, Path], object]
     read: Callable[[Path], T]
     digest: Callable[[T], str] | None = None
+    located: Callable[[T, str], T] | None = None
 
     def digest_of(self, value: T) -> str:
         """Return the value's content hash: ``digest``'s if there is one, else that of the files it is stored as."""
         if self.digest is not None:
             return self.digest(value)
-        with tempfile.TemporaryDirectory(prefix="c2tc-") as directory:
+        with ScratchDirectory() as directory:
             self.write(value, Path(directory))
             return digest_of_files(Path(directory))
 
@@ -79,7 +82,7 @@ def digest_of_files(directory: Path) -> str:
 
     Examples
     --------
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with ScratchDirectory() as folder:
     ...     _ = Path(folder, "a.txt").write_text("hi")
     ...     before = digest_of_files(Path(folder))
     ...     _ = Path(folder, "timings.json").write_text("3.1")
@@ -148,6 +151,10 @@ def _write_files(value: Any, directory: Path) -> None:
     value.write_files(directory)
 
 
+def _located(encoded: EncodedTable, folder: str) -> EncodedTable:
+    return encoded.stored_in(folder)
+
+
 def _digest(value: Any) -> str:
     return value.digest()
 
@@ -156,7 +163,7 @@ FORMATS: dict[str, Format[Any]] = {
     "raw_table": Format("raw-table", _write_table, _read_table, hash_frame),
     "validated_table": Format("validated-table", _write_files, ValidatedTable.read_files, _digest),
     "encoder": Format("encoder", _write_encoder, _read_encoder),
-    "encoded_table": Format("encoded-table", _write_files, _read_encoded, _digest),
+    "encoded_table": Format("encoded-table", _write_files, _read_encoded, _digest, _located),
     "cluster_allocation": Format("allocation-plan", _write_files, _read_plan),
     "condensed_table": Format("condensed-table", _write_files, _read_condensed),
     "evaluation_scores": Format("scores", write_scores, read_scores),

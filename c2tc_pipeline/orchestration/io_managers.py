@@ -24,6 +24,7 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.orchestration.formats import FORMATS, PAGE_NAME, Format
 from c2tc_pipeline.storage import ArtefactStore, LostRace
 from c2tc_pipeline.storage.files import files_below, relative_name
+from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.storage.roots import split_root
 
 REPLACES_VERSION = "replaces_version"
@@ -68,6 +69,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
 
     root: str
     _versions_read: dict[str, str | None] = PrivateAttr(default_factory=dict)
+    _begun: dict[str, tuple[tuple[str, int], int]] = PrivateAttr(default_factory=dict)
 
     def __init__(self, **fields: Any) -> None:
         # Dagster shows a resource's configuration, so a root that carries a password is refused before it gets there.
@@ -112,6 +114,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
                     **{name: found for name in KEPT if (found := _told(context, name)) is not None},
                 },
                 after=_told(context, REPLACES_VERSION),
+                run=context.run_id,
             )
         address = self.store.address(published)
         context.add_output_metadata(
@@ -126,13 +129,16 @@ class StoreIOManager(dg.ConfigurableIOManager):
     def load_input(self, context: dg.InputContext) -> Any:
         asset = context.asset_key.to_user_string()
         with without_retry():
+            # Outside a step nothing is going to be made from it.
+            if context.has_input_name:
+                self._begin(context.step_context)
             if not context.has_asset_partitions:
                 return self.read(asset)
             # Dagster keeps them in a set, whose order differs from process to process.
             partitions = sorted(map(str, context.asset_partition_keys))
             if not _spans_partitions(context):
                 return self.read(asset, partitions[0])
-            made = [each for each in partitions if self.store.newest_version(artefact_key(asset, each))]
+            made = [each for each in partitions if self.store.latest(artefact_key(asset, each))]
             return {partition: self.read(asset, partition) for partition in made}
 
     def read(self, asset: str, partition: str | None = None) -> Any:
@@ -150,10 +156,30 @@ class StoreIOManager(dg.ConfigurableIOManager):
         """
         chosen, key = _format_of(asset), artefact_key(asset, partition)
         newest = self.store.latest(key)
-        with self.store.fetch(key, version=newest.version if newest else None, kind=chosen.kind) as directory:
+        wanted = newest.version if newest else None
+        with self.store.fetch(key, version=wanted, kind=chosen.kind) as directory, refusing_damage(key):
             value = chosen.read(directory)
+        if chosen.located is not None and newest is not None:
+            value = chosen.located(value, self.store.address(newest))
         self._versions_read[key] = newest.settings.get(DATA_VERSION) if newest else None
         return value
+
+    def newest_at_begin(self, asset: str, partition: str | None, *, run_id: str, attempt: int) -> int:
+        """Return the newest version of what a step makes as of when the step began: before its first input was loaded.
+
+        A step without inputs begins now.
+        """
+        key = artefact_key(asset, partition)
+        which, newest = self._begun.get(key, (None, 0))
+        return newest if which == (run_id, attempt) else self.store.newest_version(key)
+
+    def _begin(self, step: Any) -> None:
+        """Note what a step is about to replace, unless an earlier input of the same attempt has done so."""
+        attempt = (step.run_id, step.previous_attempt_count)
+        for asset in step.get_output_asset_keys():
+            key = artefact_key(asset.to_user_string(), str(step.partition_key) if step.has_partition_key else None)
+            if self._begun.get(key, (None, 0))[0] != attempt:
+                self._begun[key] = (attempt, self.store.newest_version(key))
 
     def version_read(self, asset: str, partition: str | None = None) -> str | None:
         """Return the data version of the value that was last read here; None if it was not read or did not tell."""

@@ -180,6 +180,8 @@ def of_condensed(table: CondensedTable) -> Metadata:
         "reached_ratio": summary["ratio"],
         "objective": summary["objective"],
         "singletons": summary["singletons"],
+        "repeated_rows": summary["repeated_rows"]["total"],
+        "repeated_rows_by_reason": dg.MetadataValue.json(summary["repeated_rows"]),
         "seconds_by_stage": dg.MetadataValue.json({name: round(s, 3) for name, s in summary["seconds"].items()}),
         "rows_shown": dg.MetadataValue.md(_rows_markdown(table)),
         **of_notices(table.notices),

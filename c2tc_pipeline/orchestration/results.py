@@ -19,6 +19,7 @@ from c2tc_pipeline.orchestration.io_managers import artefact_key
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.storage import ArtefactStore, publish_directory
 from c2tc_pipeline.storage.artefact import check_target
+from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.tables import TableSpec
 
 RESULTS_KIND = "pipeline-results"
@@ -50,7 +51,7 @@ def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
             shutil.copy(stored / PAGE_NAME, directory)
         for ratio in spec.ratios:
             cell = Partitions.cell_key(spec.name, ratio)
-            if all(store.newest_version(artefact_key(asset, cell)) for asset in (_CONDENSED, _SCORES)):
+            if all(store.latest(artefact_key(asset, cell)) for asset in (_CONDENSED, _SCORES)):
                 kind = FORMATS[_CONDENSED].kind
                 publish_directory(directory / repr(ratio), partial(_copy_cell, store, cell), kind=kind)
 
@@ -78,7 +79,8 @@ def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> p
 
     cells: dict[tuple[str, float], pd.DataFrame] = {}
     for ratio in ratios:
-        with _newest(store, _SCORES, Partitions.cell_key(table, ratio)) as directory:
+        cell = Partitions.cell_key(table, ratio)
+        with _newest(store, _SCORES, cell) as directory, refusing_damage(artefact_key(_SCORES, cell)):
             cells[table, ratio] = FORMATS[_SCORES].read(directory)
     return gather_scores(cells)
 

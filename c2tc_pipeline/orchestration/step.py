@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from c2tc_pipeline.devices import Fallback, watch_fallbacks
+from c2tc_pipeline.engines import LOCAL_ENGINE
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.orchestration.io_managers import without_retry
 from c2tc_pipeline.orchestration.ledger import Ledger
@@ -59,7 +60,7 @@ class Step(StepFrame):
                 f"Table {self.table!r} is not condensed to the ratio {self._ratio:g}; choose one of its ratios "
                 f"({listed}), or add it to the catalogue {self.catalogue.path}."
             )
-        ledger = Ledger(self.context.instance, self.catalogue)
+        ledger = Ledger.of_partition(self.context.instance, self.catalogue, self.partition)
         if behind := ledger.behind(self.asset, self.partition):
             raise InputError(
                 f"{self.asset} of {self.partition} can't be made yet: {behind[0]} of {self.table!r} is out of date and "
@@ -93,6 +94,14 @@ class Step(StepFrame):
         """The device on which heavy work begins."""
         resource: DeviceResource = self.context.resources.device
         return resource.choose(self.spec.settings.device)
+
+    @property
+    def clustering_device(self) -> str:
+        """The device for k-means; where a cluster computes, that is a device of its workers."""
+        if self.spec.settings.engine == LOCAL_ENGINE:
+            return self.device
+        resource: DeviceResource = self.context.resources.device
+        return resource.device if self.spec.settings.device == "auto" else self.spec.settings.device
 
     def used(self, values: Mapping[str, Value]) -> dict[tuple[str, float], Value]:
         """Return, of the cells that an asset gathers, those that are up to date, by table and ratio.

@@ -19,7 +19,6 @@ from c2tc_pipeline.orchestration.io_managers import (
     DATA_VERSION,
     REPLACES_VERSION,
     StoreIOManager,
-    artefact_key,
     without_retry,
 )
 from c2tc_pipeline.orchestration.resources import CacheResource
@@ -42,7 +41,10 @@ class StepFrame:
         self.context = context
         self.asset = context.asset_key.to_user_string()
         self.partition = str(context.partition_key) if context.has_partition_key else None
-        self._replaces = self.io_manager.store.newest_version(artefact_key(self.asset, self.partition))
+        # Not the newest one now: a run that came and went while the inputs of this one were loaded must not be undone.
+        self._replaces = self.io_manager.newest_at_begin(
+            self.asset, self.partition, run_id=context.run.run_id, attempt=context.op_execution_context.retry_number
+        )
         self._memory = PeakWatch()
         self._started = time.perf_counter()
 

@@ -28,14 +28,14 @@ _RECIPE_LENGTH = 40
 ALGORITHM_VERSIONS = {
     "raw_table": "1",
     "validated_table": "1",
-    "encoder": "2",
+    "encoder": "3",
     "encoded_table": "1",
-    "cluster_allocation": "2",
-    "condensed_table": "2",
-    "evaluation_scores": "2",
+    "cluster_allocation": "3",
+    "condensed_table": "4",
+    "evaluation_scores": "3",
     "report": "1",
     "leaderboard": "1",
-    "experiment_scores": "2",
+    "experiment_scores": "3",
     "experiment_report": "1",
 }
 """Raise an asset's number whenever the same inputs and settings give another result.
@@ -128,7 +128,7 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
     --------
     >>> spec = TableSpec(name="adult", source="adult.csv", label="income")
     >>> settings_of("cluster_allocation", spec, 0.01)
-    {'ratio': 0.01, 'seed': 0, 'allocation': 'hfils', 'gamma': 0.25}
+    {'ratio': 0.01, 'seed': 0, 'allocation': 'hfils', 'gamma': 0.25, 'min_rows_per_condensed_row': 1}
     """
     match asset:
         case "raw_table":
@@ -140,9 +140,13 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
         case "encoder":
             return spec.settings.model_dump(mode="json", include={"seed", "strings", "numeric"})
         case "cluster_allocation":
-            return {"ratio": ratio, **spec.settings.model_dump(mode="json", include={"seed", "allocation", "gamma"})}
+            read = {"seed", "allocation", "gamma", "min_rows_per_condensed_row"}
+            return {"ratio": ratio, **spec.settings.model_dump(mode="json", include=read)}
         case "condensed_table":
-            return {"ratio": ratio, **spec.settings.model_dump(mode="json", include={"seed", "representative"})}
+            read = {"seed", "representative", "min_rows_per_condensed_row"}
+            # A limit that only warns decides nothing about the table.
+            limit = spec.checks.repeated_rows if spec.checks.on_repeated_rows == "stop" else None
+            return {"ratio": ratio, "repeated_rows": limit, **spec.settings.model_dump(mode="json", include=read)}
         case "evaluation_scores":
             return spec.evaluation.model_dump(mode="json")
         case _:

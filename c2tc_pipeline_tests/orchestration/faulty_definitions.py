@@ -7,45 +7,23 @@ real executor, that of a step. Faults change modules for good, so nothing here i
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import dagster as dg
 
 from c2tc_pipeline.condensation import steps
 from c2tc_pipeline.orchestration import metadata
 from c2tc_pipeline.orchestration.partitions import DATASET, RATIO
-from c2tc_pipeline.storage.keys import MANIFEST_FOLDER
-from c2tc_pipeline.storage.local_backend import LocalBackend
-from c2tc_pipeline_tests.orchestration.pipeline_rig import QUIET, Rig
+from c2tc_pipeline_tests.orchestration.pipeline_rig import EXPERIMENT_CONFIG, QUIET, Rig
+from c2tc_pipeline_tests.reliability.moments import count_calls, die, killed_at
 
 NONE = "none"
-
-
-def die() -> NoReturn:
-    """End this process as the kernel ends one that takes too much memory."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("unreachable")
-
-
-def killed_at_manifest(folder: Path, asset: str, moment: str) -> None:
-    """Die just before or just after an asset's version becomes visible: all of its data is stored by then."""
-    put = LocalBackend.put_if_absent
-
-    def put_and_die(backend: LocalBackend, path: str, content: bytes) -> bool:
-        mine = path.startswith(f"{asset}/") and f"/{MANIFEST_FOLDER}/" in path
-        if mine and moment == "before":
-            die()
-        done = put(backend, path, content)
-        if mine:
-            die()
-        return done
-
-    setattr(LocalBackend, "put_if_absent", put_and_die)  # noqa: B010
+STORAGE_VARIABLE = "C2TC_RIG_STORAGE"
+"""Names a storage other than that in the rig's folder."""
 
 
 def killed_once_in_encoder(folder: Path) -> None:
@@ -88,7 +66,8 @@ def _before_encoder_ends(happening: Callable[[], None]) -> None:
 
 FAULTS: dict[str, Callable[..., None]] = {
     NONE: lambda folder: None,
-    "killed_at_manifest": killed_at_manifest,
+    "count_calls": count_calls,
+    "killed_at": killed_at,
     "killed_once_in_encoder": killed_once_in_encoder,
     "held_in_encoder": held_in_encoder,
 }
@@ -102,12 +81,18 @@ def _harm(folder: str, fault: str, *arguments: str) -> None:
     setattr(metadata, "_pictures", lambda exhibits: {})  # noqa: B010
 
 
+@cache
 def faulty_job(folder: str, job: str, fault: str, *arguments: str) -> dg.JobDefinition:
     """Return a job of the pipeline in a folder, with the executor of the pipeline."""
     _harm(folder, fault, *arguments)
-    return Rig(Path(folder)).definitions.resolve_job_def(job)
+    return _rig(Path(folder)).definitions.resolve_job_def(job)
 
 
+def _rig(folder: Path) -> Rig:
+    return Rig(folder, storage=os.environ.get(STORAGE_VARIABLE))
+
+
+@cache
 def faulty_job_in_process(folder: str, job: str, fault: str, *arguments: str) -> dg.JobDefinition:
     """Return the same with all steps in the process of the run."""
     return faulty_job(folder, job, fault, *arguments).with_executor_def(dg.in_process_executor)
@@ -120,16 +105,18 @@ def execute(
     partition: str | None,
     *fault: str,
     parent_run: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> None:
     """Run a job, from the failure of another run if one is named; raise if it fails."""
+    os.environ.update(environment or {})
     arguments: tuple[Any, ...] = (str(folder), job, *(fault or (NONE,)))
     # The name of this module as a program is no name to import it by.
     rebuilt = dg.build_reconstructable_job(__spec__.name, build.__name__, reconstructable_args=arguments)
-    with Rig(folder) as rig:
+    with _rig(folder) as rig:
         dg.execute_job(
             rebuilt,
             rig.instance,
-            run_config=QUIET,
+            run_config={**QUIET, **(EXPERIMENT_CONFIG if job == "experiments_job" else {})},
             tags=_tags(partition),
             raise_on_error=True,
             reexecution_options=dg.ReexecutionOptions.from_failure(parent_run, rig.instance) if parent_run else None,

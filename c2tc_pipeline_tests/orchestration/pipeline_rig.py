@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,6 +36,15 @@ Versions = dict[tuple[str, str | None], str]
 AT_ONCE = dg.RetryPolicy(max_retries=2)
 """Two more tries, without a pause."""
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+EXPERIMENT = "overall"
+EXPERIMENT_CONFIG = {
+    "ops": {
+        "experiment_scores": {
+            "config": {"methods": ["random"], "models": ["logistic"], "ratios": [0.1], "seeds": 1, "jobs": 0}
+        }
+    }
+}
+"""An experiment that takes a second."""
 JOBS = {"ingest_job": INGEST, "condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": LEADERBOARD}
 
 
@@ -150,7 +160,7 @@ class Rig:
 
     # What came out.
 
-    @property
+    @cached_property
     def store(self) -> ArtefactStore:
         return ArtefactStore(self.storage)
 
@@ -171,7 +181,7 @@ class Rig:
             (asset, key): (self.event(asset, key).tags or {})[DATA_VERSION_TAG]
             for asset in assets or PARENTS
             for key in partition_keys(asset, self.catalogue)
-            if self.store.newest_version(artefact_key(asset, key))
+            if self.store.latest(artefact_key(asset, key))
         }
 
     def stored_files(self, *assets: str) -> dict[str, bytes]:
@@ -180,7 +190,7 @@ class Rig:
         for asset in assets or PARENTS:
             for key in partition_keys(asset, self.catalogue):
                 name = artefact_key(asset, key)
-                if not self.store.newest_version(name):
+                if not self.store.latest(name):
                     continue
                 with self.store.fetch(name) as directory:
                     for path in sorted(directory.rglob("*")):

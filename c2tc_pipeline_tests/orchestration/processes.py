@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 # A process that has computed must not be forked: the threads of its numeric libraries would be missing in the copy.
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    [
-        "c2tc_pipeline_tests.orchestration.faulty_definitions",
-        *("c2tc_pipeline.job", "pandera.pandas", "sklearn.ensemble", "sklearn.decomposition"),
-        *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
-    ]
-)
+CONTEXT.set_forkserver_preload(["c2tc_pipeline_tests.orchestration.warm"])
 
 
 def start(work: Callable[..., object], *arguments: Any, **options: Any) -> ForkServerProcess:
     """Do some work in a process of its own."""
-    process = CONTEXT.Process(target=work, args=arguments, kwargs=options)
+    process = CONTEXT.Process(target=_traceable, args=(work, *arguments), kwargs=options)
     process.start()
     return process
 
 
-def ended(process: ForkServerProcess) -> int | None:
-    """Wait for the end of a process; return its exit code, which is that of the signal, negative, if one ended it."""
-    process.join(120)
+def _traceable(work: Callable[..., object], *arguments: Any, **options: Any) -> None:
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    work(*arguments, **options)
+
+
+def ended(process: ForkServerProcess, seconds: float = 120) -> int | None:
+    """Wait for the end of a process; return its exit code, which is that of the signal, negative, if one ended it.
+
+    One that does not end is ended, and prints before where each of its threads is.
+    """
+    process.join(seconds)
     code = process.exitcode
     if code is None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGUSR1)
+        process.join(2)
         process.kill()
         process.join()
     return code

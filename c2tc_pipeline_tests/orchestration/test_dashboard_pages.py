@@ -79,7 +79,7 @@ def test_a_partition_shows_its_numbers_and_pictures(page: Page, dashboard: Dashb
 
 def test_the_checks_of_an_asset_are_listed(page: Page, dashboard: Dashboard) -> None:
     page.open(f"{dashboard.url}/assets/condensed_table?view=checks")
-    says(page, "few_singletons", "near_bound", "condensed rows repeat a source row", "Passed")
+    says(page, "few_repeated_rows", "near_bound", "condensed rows repeat a source row", "Passed")
 
 
 def test_nothing_looks_out_of_date_after_a_run(dashboard: Dashboard, site: Site) -> None:

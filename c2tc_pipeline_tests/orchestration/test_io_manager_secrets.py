@@ -44,7 +44,8 @@ def test_wrong_credentials_end_in_one_sentence(
     monkeypatch.setenv(name, f"{value}-wrong")
     for asset in ("motto", "reply"):
         message = failure_of(toys.make(asset))
-        assert message.startswith(f"Access to '{toys.place.root}/motto/all/manifests' was refused;")
+        # Its own manifests are looked at first, before any input is loaded.
+        assert message.startswith(f"Access to '{toys.place.root}/{asset}/all/manifests' was refused;")
         assert "\n" not in message
     assert toys.place.contents() == before
 

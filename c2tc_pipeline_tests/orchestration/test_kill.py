@@ -1,4 +1,4 @@
-"""Runs and steps that are killed: executed again from failure, they end with the bytes of an undisturbed run."""
+"""Steps that are killed alone, or outlive their run, with the executor of the pipeline; runs are in the kill matrix."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline.orchestration.instance import end_dead_runs
-from c2tc_pipeline.orchestration.ledger import Ledger
-from c2tc_pipeline.orchestration.versioning import partition_keys
 from c2tc_pipeline_tests.orchestration.faulty_definitions import execute, faulty_job_in_process
 from c2tc_pipeline_tests.orchestration.pipeline_rig import JOBS, Rig
 from c2tc_pipeline_tests.orchestration.processes import ended, start
+from c2tc_pipeline_tests.reliability.kill_matrix import differing
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,43 +43,8 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         yield rig
 
 
-def differing(ours: dict[str, bytes], theirs: dict[str, bytes]) -> list[str]:
-    return [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
-
-
 def newest_run(rig: Rig) -> str:
     return rig.instance.get_runs(limit=1)[0].run_id
-
-
-def killed_at_every_boundary(rig: Rig, job: str, partition: str | None, moment: str) -> None:
-    """Kill a run of a job at its first asset, the run that goes on from there at the second, and so on to the end."""
-    parent_run = None
-    for asset in JOBS[job]:
-        fault = ("killed_at_manifest", asset, moment)
-        run = start(execute, faulty_job_in_process, rig.folder, job, partition, *fault, parent_run=parent_run)
-        assert ended(run) == -signal.SIGKILL
-        parent_run = newest_run(rig)
-        assert end_dead_runs(rig.instance) == [parent_run]
-    last = start(execute, faulty_job_in_process, rig.folder, job, partition, parent_run=parent_run)
-    assert ended(last) == 0
-    assert rig.instance.get_runs(limit=1)[0].is_success
-
-
-# The moments differ only in what the next run finds of the asset; to find finished ones, one job will do.
-@pytest.mark.parametrize(("moment", "jobs"), [("before", [*JOBS]), ("after", ["ingest_job"])])
-def test_a_run_killed_at_every_asset_ends_with_the_same_bytes(
-    rig: Rig, undisturbed: Rig, moment: str, jobs: list[str]
-) -> None:
-    assets = [asset for job in jobs for asset in JOBS[job]]
-    for job in jobs:
-        for partition in partition_keys(JOBS[job][0], rig.catalogue):
-            killed_at_every_boundary(rig, job, partition, moment)
-    assert differing(rig.stored_files(*assets), undisturbed.stored_files(*assets)) == []
-    assert rig.versions(*assets) == undisturbed.versions(*assets)
-    # A version that was visible when its run died is made once more, one that was not is made once.
-    made = {rig.told(asset, key)["version"] for asset in assets for key in partition_keys(asset, rig.catalogue)}
-    assert made == {2 if moment == "after" else 1}
-    assert all(Ledger(rig.instance, rig.catalogue).out_of_date(asset) == [] for asset in assets)
 
 
 def started(rig: Rig, *fault: str) -> subprocess.Popen[bytes]:

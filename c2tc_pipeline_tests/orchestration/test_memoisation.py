@@ -130,8 +130,16 @@ def test_other_test_rows_are_scored_and_leave_the_condensed_table_alone(rig: Rig
 
 
 def test_a_setting_of_one_table_remakes_its_allocation_and_what_follows(rig: Rig) -> None:
-    rig.change("people", settings={"strings": "similarity", "allocation": "ratio"})
-    assert rig.settle() == AFTER_ALLOCATION
+    before = rig.versions()
+    rig.change("people", settings={"strings": "similarity", "allocation": "fipc"})
+    *launched, last = rig.settle()
+    assert launched == AFTER_ALLOCATION[:-1]
+    assert last["report"] == {"people"}
+    # Other rows may teach a model the same; then the leaderboard has nothing new to show.
+    scores = ("evaluation_scores", "people|0.1")
+    assert ("leaderboard" in last) == (rig.versions()[scores] != before[scores])
+    condensed = ("condensed_table", "people|0.1")
+    assert rig.versions()[condensed] != before[condensed]
 
 
 def test_another_algorithm_remakes_its_asset_for_all_tables_and_no_more_if_nothing_comes_of_it(

@@ -43,7 +43,10 @@ PROMISED = {
     "encoder": {"columns_in", "columns_encoded", "encodings", "cache_hit", "autoencoder_loss", "device"},
     "encoded_table": {ROWS, SCHEMA, LINEAGE, "columns_encoded", "megabytes", "validation_rows"},
     "cluster_allocation": {"rows_out", "planned_objective", "planned_bound", "cache_hit", "allocation", "device"},
-    "condensed_table": {ROWS, SCHEMA, LINEAGE, "rows_in", "rows_out", "objective", "bound", "gap", "singletons"},
+    "condensed_table": {
+        *(ROWS, SCHEMA, LINEAGE, "rows_in", "rows_out", "objective", "bound", "gap", "singletons", "repeated_rows"),
+        "repeated_rows_by_reason",
+    },
     "evaluation_scores": {
         *("cache_hit", "cache_hits", "scores", "device"),
         *(
@@ -156,7 +159,7 @@ def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:
 def test_every_check_ran_and_the_blocking_one_passed(rig: Rig) -> None:
     graph = rig.definitions.resolve_asset_graph()
     names = {key.name for key in graph.asset_check_keys}
-    assert names == {"fits_schema", "label_drift", "few_singletons", "near_bound", "accurate_enough"}
+    assert names == {"fits_schema", "label_drift", "few_repeated_rows", "near_bound", "accurate_enough"}
     assert [key.name for key in graph.asset_check_keys if graph.get(key).blocking] == ["fits_schema"]
     for key in graph.asset_check_keys:
         (newest, *_) = rig.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)

@@ -44,6 +44,34 @@ def compete(folder: Path, barrier: Barrier, outcomes: Any) -> None:
         outcomes.put((None if result.success else failure_of(result, ASSET), tries_of(result, ASSET), result.run_id))
 
 
+def overtaken_while_loading(folder: Path, loaded: Any, go_on: Any, outcomes: Any) -> None:
+    """Make the encoded table, but wait after the first input was loaded until another run has come and gone."""
+    read = StoreIOManager.read
+
+    def read_and_wait(manager: StoreIOManager, *arguments: Any) -> Any:
+        value = read(manager, *arguments)
+        loaded.set()
+        go_on.wait(120)
+        return value
+
+    setattr(StoreIOManager, "read", read_and_wait)  # noqa: B010
+    with Rig(folder) as rig:
+        result = rig.make(ASSET, "people")
+        outcomes.put(None if result.success else failure_of(result, ASSET))
+
+
+def test_a_run_that_was_overtaken_while_it_loaded_its_inputs_cannot_win(rig: Rig) -> None:
+    loaded, go_on, outcomes = CONTEXT.Event(), CONTEXT.Event(), CONTEXT.SimpleQueue()
+    slow = start(overtaken_while_loading, rig.folder, loaded, go_on, outcomes)
+    assert loaded.wait(120)
+    succeeded(rig.make(ASSET, "people"))
+    winner = rig.store.latest(f"{ASSET}/people")
+    go_on.set()
+    assert ended(slow) == 0
+    assert str(outcomes.get()).startswith(f"Another run published version 1 of '{ASSET}/people'")
+    assert rig.store.latest(f"{ASSET}/people") == winner
+
+
 def test_one_of_two_runs_wins_and_the_other_is_told(rig: Rig) -> None:
     barrier, outcomes = CONTEXT.Barrier(2), CONTEXT.SimpleQueue()
     runs = [start(compete, rig.folder, barrier, outcomes) for _ in range(2)]

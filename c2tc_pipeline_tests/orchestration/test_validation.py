@@ -186,7 +186,7 @@ class TestWarnings:
         rig.change(
             "people",
             ratios=ratios,
-            checks={"singletons": limit, "gap": limit, "accuracy_margin": limit},
+            checks={"repeated_rows": limit, "gap": limit, "accuracy_margin": limit},
             settings={"allocation": "ratio"},
         )
         verdicts: dict[str, list[bool]] = {}
@@ -196,6 +196,19 @@ class TestWarnings:
             for verdict in result.get_asset_check_evaluations():
                 assert verdict.severity == dg.AssetCheckSeverity.WARN
                 verdicts.setdefault(verdict.check_name, []).append(verdict.passed)
-        assert set(verdicts) == {"few_singletons", "near_bound", "accurate_enough"}
+        assert set(verdicts) == {"few_repeated_rows", "near_bound", "accurate_enough"}
         for name, found in verdicts.items():
             assert all(found) == passes, name
+
+    def test_repeated_rows_stop_where_that_is_wanted(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+        strict = {"repeated_rows": 0.0, "on_repeated_rows": "stop"}
+        rig.change("people", ratios=[0.5], checks=strict)
+        result = rig.run("condense_job", "people|0.5")
+        message = failure_of(result, "condensed_table")
+        assert "condensed rows repeat a source row, more than the 0% that checks.repeated_rows allows" in message
+        assert tries_of(result, "condensed_table") == 1
+        assert not (rig.folder / "store" / "condensed_table").exists()
+        # With enough rows behind each there is nothing to repeat.
+        rig.change("people", ratios=[0.05], checks=strict, settings={"min_rows_per_condensed_row": 5})
+        assert rig.run("condense_job", "people|0.05").success

@@ -51,10 +51,16 @@ def toy_definitions(
 
 
 def record(
-    instance: dg.DagsterInstance, catalogue: Catalogue, asset: str, partition: str | None, content: str = ""
+    instance: dg.DagsterInstance,
+    catalogue: Catalogue,
+    asset: str,
+    partition: str | None,
+    content: str = "",
+    *,
+    recipe: str | None = None,
 ) -> None:
     """Record a materialisation as the real asset does; the data version follows from recipe and content."""
-    tags = {RECIPE_TAG: Ledger(instance, catalogue).expected(asset, partition) or ""}
+    tags = {RECIPE_TAG: recipe or Ledger(instance, catalogue).expected(asset, partition) or ""}
     version = f"{tags[RECIPE_TAG]}{content}"
     if asset == "raw_table":
         assert partition is not None
@@ -70,6 +76,6 @@ def record_all(
 ) -> None:
     """Record everything that is out of date of some tables, parents first; without tables, of all."""
     for asset in assets:
-        for partition in Ledger(instance, catalogue).out_of_date(asset):
+        for partition, recipe in Ledger(instance, catalogue).pending(asset).items():
             if not tables or partition is None or Partitions.parse(partition)[0] in tables:
-                record(instance, catalogue, asset, partition)
+                record(instance, catalogue, asset, partition, recipe=recipe)

@@ -1,6 +1,7 @@
 """From encoded rows to a few: ``cluster_allocation`` and ``condensed_table``."""
 
 import dagster as dg
+import numpy as np
 
 from c2tc_pipeline.orchestration import metadata
 from c2tc_pipeline.orchestration.asset_options import AssetOptions
@@ -23,12 +24,20 @@ def condense_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         from c2tc_pipeline.job import make_condenser
 
         with options.step(context) as step:
-            condenser = make_condenser(step.spec, step.ratio, device=step.device, cache_dir=step.cache.path)
+            condenser = make_condenser(step.spec, step.ratio, device=step.clustering_device, cache_dir=step.cache.path)
+            condenser.check_classes(encoded_table.classes, np.diff(encoded_table.edges))
             clock = StageClock(step.progress)
             plan = condenser.plan_sorted(
-                encoded_table.X, encoded_table.edges, validation=encoded_table.validation, clock=clock
+                encoded_table.rows, encoded_table.edges, validation=encoded_table.validation, clock=clock
             )
-            return step.result(plan, metadata={**metadata.of_plan(plan, encoded_table), "device": step.device})
+            return step.result(
+                plan,
+                metadata={
+                    **metadata.of_plan(plan, encoded_table),
+                    "device": step.clustering_device,
+                    "engine": step.spec.settings.engine,
+                },
+            )
 
     @dg.asset(
         **options.of("condensed_table", group=GROUP, kinds={"scikitlearn", "parquet"}, gpu=True),
@@ -53,9 +62,16 @@ def condense_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
                 encoder,
                 encoded_table,
                 cluster_allocation,
-                device=step.device,
+                device=step.clustering_device,
                 listener=step.progress,
             )
-            return step.result(table, metadata={**metadata.of_condensed(table), "device": step.device})
+            return step.result(
+                table,
+                metadata={
+                    **metadata.of_condensed(table),
+                    "device": step.clustering_device,
+                    "engine": step.spec.settings.engine,
+                },
+            )
 
     return [cluster_allocation, condensed_table]

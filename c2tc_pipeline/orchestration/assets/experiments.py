@@ -1,6 +1,5 @@
 """Measured against others: ``experiment_scores`` and ``experiment_report``, one each an experiment, made on request."""
 
-import tempfile
 from pathlib import Path
 
 import dagster as dg
@@ -18,6 +17,7 @@ from c2tc_pipeline.orchestration.experiments import (
 from c2tc_pipeline.orchestration.formats import PAGE_NAME
 from c2tc_pipeline.orchestration.step_frame import framing
 from c2tc_pipeline.orchestration.versioning import recipe
+from c2tc_pipeline.storage.holds import ScratchDirectory
 
 GROUP = "experiments"
 MARKDOWN_NAME = "table.md"
@@ -61,7 +61,7 @@ def experiment_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
     def experiment_report(context: dg.AssetExecutionContext, experiment_scores: ExperimentResult):  # type: ignore[no-untyped-def]
         from c2tc_pipeline.experiment_job import write_experiment
 
-        with framing(context) as step, tempfile.TemporaryDirectory(prefix="c2tc-") as folder:
+        with framing(context) as step, ScratchDirectory() as folder:
             found = experiment_scores
             command = f"experiments_job for {found.experiment.name}"
             write_experiment(found.experiment, found.scores, Path(folder), command=command, splits=found.splits)

@@ -1,0 +1,56 @@
+"""The CPU seconds of one run with all its processes: the run, the process that its steps are forked from, the steps."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline_tests.orchestration.faulty_definitions import _tags
+from c2tc_pipeline_tests.orchestration.live import Site
+
+_PR_SET_CHILD_SUBREAPER = 36
+TABLE = "people"
+
+
+def run_costs(folder: Path) -> Iterator[tuple[str, float]]:
+    """Yield each job of one small table with its CPU seconds; for a process that has no other children, on Linux."""
+    # The process that steps are forked from outlives its run, and would be counted nowhere.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with Site(folder) as site:
+        site.add(TABLE, mixed_table(200))
+        ratio = site.catalogue[TABLE].ratios[0]
+        for job, partition in (("ingest_job", TABLE), ("condense_job", f"{TABLE}|{ratio!r}")):
+            before = _cpu_of_children()
+            command = [sys.executable, "-m", "dagster", "job", "execute", "-m", "c2tc_pipeline.definitions", "-j", job]
+            subprocess.run(
+                [*command, "--tags", json.dumps(_tags(partition))],
+                env={**os.environ, **site._environment},
+                cwd=folder,
+                capture_output=True,
+                check=True,
+            )
+            _wait_for_all()
+            [run] = site.instance.get_runs(limit=1)
+            assert run.job_name == job
+            assert run.is_success
+            yield job, _cpu_of_children() - before
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _wait_for_all() -> None:
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
