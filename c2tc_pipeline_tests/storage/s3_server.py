@@ -77,6 +77,7 @@ class S3Process:
         with self._log.open("ab") as stream:
             self._process = subprocess.Popen(self._command, stdout=stream, stderr=subprocess.STDOUT)
         wait_until_healthy(self.server, self._process, self._log)
+        wait_until_served(self.server)
 
     def kill(self) -> None:
         # A polite stop takes ten seconds.
@@ -88,9 +89,8 @@ class S3Process:
 def running_process(folder: Path) -> Iterator[S3Process]:
     """Start a server that keeps its data in a folder, and end it with the block."""
     process = S3Process(folder)
-    process.start()
     try:
-        make_bucket(process.server)
+        process.start()
         yield process
     finally:
         process.kill()
@@ -122,7 +122,27 @@ def wait_until_healthy(server: S3Server, process: subprocess.Popen[bytes], log: 
     raise RuntimeError(f"The S3 server did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def make_bucket(server: S3Server) -> None:
+def wait_until_served(server: S3Server) -> None:
+    """Wait until the bucket takes a file and gives out every one that is in it.
+
+    The gateway calls itself healthy before the volumes have told where they are; until then a file that is safe on disk
+    can't be read, which after a kill would look like a loss.
+    """
     import s3fs
 
-    s3fs.S3FileSystem(endpoint_url=server.endpoint_url, key=KEY, secret=SECRET, skip_instance_cache=True).mkdir(BUCKET)
+    files = s3fs.S3FileSystem(endpoint_url=server.endpoint_url, key=KEY, secret=SECRET, skip_instance_cache=True)
+    probe, give_up = f"{BUCKET}/probe", time.monotonic() + 60
+    while True:
+        try:
+            files.invalidate_cache()
+            if not files.exists(BUCKET):
+                files.mkdir(BUCKET)
+            files.pipe_file(probe, b"probe")
+            for path in files.find(BUCKET):
+                files.cat_file(path)
+            files.rm_file(probe)
+            return
+        except OSError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.1)
