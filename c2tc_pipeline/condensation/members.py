@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.condensation.vote_table import MOST_CELLS, VoteTable
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.kinds import plain, to_numbers
 
@@ -72,12 +73,14 @@ class MemberVotes:
     ['b']
     """
 
-    def __init__(self, size: int, most: int = MOST_PAIRS) -> None:
+    def __init__(self, size: int, most: int = MOST_PAIRS, most_cells: int = MOST_CELLS) -> None:
         self._size = size
         self._most = most
         # Missing is number 0, so that further values can be numbered as they come.
         self._numbers: dict[Any, int] = {}
         self._values: list[pd.Series[Any]] = []
+        # Votes are in a table as long as that has room for the values, and then in pairs.
+        self._table: VoteTable | None = VoteTable(size, most_cells)
         self._overall = np.zeros(1, dtype=np.int64)
         self._pairs = np.empty(0, dtype=np.int64)
         self._votes = np.empty(0, dtype=np.int64)
@@ -88,37 +91,57 @@ class MemberVotes:
         """Take cells into account, given the condensed row of each."""
         for start in range(0, len(series), _CHUNK_ROWS):
             rows = slice(start, start + _CHUNK_ROWS)
-            self._add(plain(series.iloc[rows]), members[rows])
-
-    def _add(self, source: pd.Series[Any], members: np.ndarray) -> None:
-        close, cells = None, source.to_numpy() if isinstance(source.dtype, np.dtype) else None
-        if cells is not None:
+            source = plain(series.iloc[rows])
+            cells = source.to_numpy() if isinstance(source.dtype, np.dtype) else np.empty(0)
             close = CloseNumbers.of(cells, most=max(len(cells) // self._size, 1))
-        if close is not None and cells is not None:
-            pairs, votes = self._votes_for_numbers(close, cells.dtype, members)
+            if close is None:
+                self._add_cells(source, members[rows])
+            else:
+                self._add_numbers(close, cells.dtype, members[rows])
+
+    def _add_cells(self, source: pd.Series[Any], members: np.ndarray) -> None:
+        positions, distinct = pd.factorize(source, use_na_sentinel=True)
+        codes = np.append(self._numbers_of(distinct), 0)[positions]
+        table = self._table_with_room()
+        if table is not None:
+            table.add(members, codes, values=len(self._numbers) + 1)
         else:
-            positions, distinct = pd.factorize(source, use_na_sentinel=True)
-            codes = np.append(self._numbers_of(distinct), 0)[positions]
-            self._overall += np.bincount(codes, minlength=len(self._overall))
-            pairs, votes = _counted(members.astype(np.int64), codes, self._size, len(self._overall))
+            self._add_pairs(*_counted(members.astype(np.int64), codes))
+
+    def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, members: np.ndarray) -> None:
+        """Do the same for whole numbers that lie close together, without looking any of them up."""
+        counted = np.bincount(members * np.int64(close.width) + close.places, minlength=self._size * close.width)
+        votes = counted.reshape(self._size, close.width)
+        appeared = close.appeared(votes.any(axis=0))
+        codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
+        votes = votes[:, appeared]
+        table = self._table_with_room()
+        if table is not None:
+            table.add_votes(votes, codes, values=len(self._numbers) + 1)
+        else:
+            condensed, place = np.nonzero(votes)
+            self._add_pairs((condensed << 32) | codes[place], votes[condensed, place])
+
+    def _add_pairs(self, pairs: np.ndarray, votes: np.ndarray) -> None:
+        overall = np.bincount(pairs & 0xFFFFFFFF, votes, minlength=len(self._numbers) + 1).astype(np.int64)
+        overall[: len(self._overall)] += self._overall
+        self._overall = overall
         self._pending.append((pairs, votes))
         self._waiting += len(pairs)
         if self._waiting > _PENDING_PAIRS:
             self._settle()
 
-    def _votes_for_numbers(
-        self, close: CloseNumbers, dtype: np.dtype, members: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Count whole numbers that lie close together, as :func:`_counted` does, without looking any of them up."""
-        counted = np.bincount(members * np.int64(close.width) + close.places, minlength=self._size * close.width)
-        table = counted.reshape(self._size, close.width)
-        rows = table.sum(axis=0)
-        appeared = close.appeared(rows > 0)
-        codes = np.zeros(close.width, dtype=np.int64)
-        codes[appeared] = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
-        self._overall[codes[appeared]] += rows[appeared]
-        condensed, place = np.nonzero(table)
-        return (condensed << 32) | codes[place], table[condensed, place]
+    def _table_with_room(self) -> VoteTable | None:
+        """Return the table if it has room for all values; where it has not, what it holds becomes pairs."""
+        if self._table is not None and not self._table.has_room(len(self._numbers) + 1):
+            self._leave_table()
+        return self._table
+
+    def _leave_table(self) -> None:
+        if self._table is not None:
+            self._overall = self._table.overall()
+            self._pairs, self._votes = self._table.pairs()
+            self._table = None
 
     def _numbers_of(self, distinct: Any) -> np.ndarray:
         """Return the numbers of different values, in the order of their first rows; new ones get the next numbers."""
@@ -128,7 +151,6 @@ class MemberVotes:
         )
         if len(self._numbers) > known:
             self._values.append(pd.Series(distinct).iloc[np.flatnonzero(numbers > known)])
-            self._overall = np.pad(self._overall, (0, len(self._numbers) - known))
         return numbers
 
     def _settle(self) -> None:
@@ -161,6 +183,7 @@ class MemberVotes:
         """Return the winning value of each condensed row, given cells of the type that the column has."""
         if not self._values:
             return plain(example).take(np.zeros(self._size, dtype=np.int64)).reset_index(drop=True)
+        self._leave_table()
         self._settle()
         winner = (self._pairs & 0xFFFFFFFF)[self._best()]
         values = pd.concat(self._values, ignore_index=True)
@@ -168,15 +191,10 @@ class MemberVotes:
         return chosen.mask(winner == 0) if (winner == 0).any() else chosen
 
 
-def _counted(members: np.ndarray, codes: np.ndarray, size: int, values: int) -> tuple[np.ndarray, np.ndarray]:
+def _counted(members: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs that occur, with the condensed row in the upper half of a word and the value in the lower.
 
     They come with how often each occurs, in no particular order.
     """
-    if size * values <= len(codes):
-        votes = np.bincount(members * values + codes, minlength=size * values)
-        there = np.flatnonzero(votes)
-        condensed, code = np.divmod(there, values)
-        return (condensed << 32) | code, votes[there]
     positions, distinct = pd.factorize((members << 32) | codes)
     return np.asarray(distinct), np.bincount(positions, minlength=len(distinct))

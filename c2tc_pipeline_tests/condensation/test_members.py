@@ -79,6 +79,21 @@ def test_majorities_survive_more_values_than_there_is_room_for() -> None:
 
 
 @settings(deadline=None)
+@given(rows, cuts, st.sampled_from([0, 4 * SIZE, 8 * SIZE]))
+def test_majorities_are_the_same_in_a_table_and_in_pairs(
+    cells: list[tuple[int, float | None, str | None]], edges: list[int], most_cells: int
+) -> None:
+    frame = as_frame([*((member, 0.0, "z") for member in range(SIZE)), *cells])
+    frame["code"] = frame["number"].fillna(3).astype("int64") % 7
+    for column in ("text", "code"):
+        roomy, cramped = MemberVotes(SIZE), MemberVotes(SIZE, most_cells=most_cells)
+        for votes in (roomy, cramped):
+            for part in parts(frame, edges):
+                votes.add(part[column], part["member"].to_numpy())
+        pd.testing.assert_series_equal(roomy.winners(frame[column]), cramped.winners(frame[column]))
+
+
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), cuts)
 def test_places_are_those_of_a_stable_sort(codes: list[int], edges: list[int]) -> None:
     frame = pd.DataFrame({"code": codes})
