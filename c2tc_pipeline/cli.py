@@ -42,6 +42,11 @@ class _Group(click.Group):
             _fail(str(error), 2)
         except KeyboardInterrupt:
             _fail("Interrupted; nothing was written.", 130)
+        except MemoryError:
+            _fail(
+                "The memory is not enough; 'c2tc condense --blocks' takes little of it, however large the table is.",
+                1,
+            )
         except OSError as error:
             _fail(f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else ""), 1)
 

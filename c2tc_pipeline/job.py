@@ -23,6 +23,7 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
 from c2tc_pipeline.forgetting import SCORES_NAME, SPLIT_NAME, check_key
+from c2tc_pipeline.freed_memory import give_back_freed_memory
 from c2tc_pipeline.reports import render_report
 from c2tc_pipeline.sources import open_source
 from c2tc_pipeline.storage import ContentCache, publish_directory
@@ -160,6 +161,7 @@ def _condense_in_blocks(
     condenser.set_params(rows=rows)
     source = open_source(spec.source)
     check_key(key, source.header().columns, source.shown)
+    give_back_freed_memory()
     with ScratchDirectory() as made:
         folder = Path(made)
         with clock.stage("read"):

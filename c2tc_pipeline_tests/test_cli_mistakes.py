@@ -198,8 +198,13 @@ def test_a_file_of_the_user_in_our_directory(run: Run, people: Path) -> None:
     [
         (KeyboardInterrupt(), 130, "Error: Interrupted; nothing was written."),
         (OSError(28, "No space left on device"), 1, "Error: No space left on device"),
+        (
+            MemoryError("Unable to allocate 11.3 MiB"),
+            1,
+            "Error: The memory is not enough; 'c2tc condense --blocks' takes little of it, however large the table is.",
+        ),
     ],
-    ids=["interrupted", "disk full"],
+    ids=["interrupted", "disk full", "out of memory"],
 )
 def test_a_run_that_fails_while_writing_leaves_what_was_there(
     run: Run,

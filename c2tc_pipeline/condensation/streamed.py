@@ -91,15 +91,15 @@ def condense_blocks(
         membership = StoredMembership.write(
             folder / "membership.parquet", members.gathered(overview, blocks, progress=tick)
         )
-        if condenser.representative == "medoid":
+        medoids = condenser.representative == "medoid"
+        if medoids:
             kept = typed_columns(members.nearest, overview.roles, np.arange(len(members.nearest)))
             centers = encoder.encode_rows(kept)
         y = pd.Series(np.repeat(classes, counts), name=label).astype(overview.classes.dtype)
         codes = np.repeat(np.arange(len(classes)), counts)
         projection = project(encoded.X, encoded.edges, centers, codes, condenser.weights_, int(condenser.random_state))
         projection["label"] = pd.Series(classes[projection["label"]]).astype(overview.classes.dtype)
-        medoids = condenser.representative == "medoid"
-        original = pd.concat([*members.columns(overview, medoids), y], axis=1)
+        original = pd.concat([*members.columns(overview), y], axis=1)
         search = RepeatedSearch(original, label, overview.roles, overview.kinds)
         for rows, condensed in members.again(overview, encoded.edges, blocks):
             search.add(rows, condensed)
@@ -182,11 +182,14 @@ class _Members:
         self._cursor = ClassCursor(encoded.edges)
         self._condensed = condensed_of_sorted(results)
         self._nearest = nearest_rows(encoded.edges, results)
+        # Source rows are put aside only where they become condensed ones: a few small things from every block keep the
+        # system from joining the memory that the blocks leave.
+        self._medoids = condenser.representative == "medoid"
         self._found: list[pd.DataFrame] = []
         self._found_places: list[np.ndarray] = []
-        size = len(condenser.weights_)
+        self._size = len(condenser.weights_)
         self._summaries = {
-            name: ColumnSummary(overview.roles[name], overview.kinds[name], size)
+            name: ColumnSummary(overview.roles[name], overview.kinds[name], self._size)
             for name in shown_columns(overview.roles, chosen_drops)
         }
 
@@ -201,7 +204,7 @@ class _Members:
             for name, summary in self._summaries.items():
                 if not summary.is_constant:
                     summary.add(found.frame[name], members)
-            wanted = np.flatnonzero(np.isin(places, self._nearest))
+            wanted = np.flatnonzero(np.isin(places, self._nearest)) if self._medoids else ()
             if len(wanted):
                 self._found.append(found.frame.take(wanted))
                 self._found_places.append(places[wanted])
@@ -232,13 +235,15 @@ class _Members:
         order = np.argsort(places)
         return rows.take(order[np.searchsorted(places[order], self._nearest)]).reset_index(drop=True)
 
-    def columns(self, overview: TableOverview, medoids: bool) -> list[pd.Series[Any]]:
+    def columns(self, overview: TableOverview) -> list[pd.Series[Any]]:
         """Return the columns of the condensed rows in the original schema."""
-        nearest = self.nearest
+        # A constant is in every row, so in the first.
+        shared = overview.first_rows.take(np.zeros(self._size, dtype=np.int64)).reset_index(drop=True)
+        kept = self.nearest if self._medoids else shared
         shown = []
         for name, summary in self._summaries.items():
-            if medoids or summary.is_constant:
-                values = summary.form(nearest[name].astype(overview.first_rows[name].dtype))
+            if self._medoids or summary.is_constant:
+                values = summary.form(kept[name].astype(overview.first_rows[name].dtype))
             else:
                 values = summary.values(overview.first_rows[name])
             shown.append(values.rename(name))

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.scale.made_table import LABEL, PART_ROWS, write_made_table
 from c2tc_pipeline.evaluation.scale.watched import run_watched
 from c2tc_pipeline.evaluation.statistics.power_law import fitted_exponent
@@ -144,7 +145,7 @@ def check_scale(
 
     Raises
     ------
-    RuntimeError
+    InputError
         When a run fails, such as one that needs more memory than it may have; with its last words.
     """
     condensed_rows = condensed_rows or max(round(RATIO * rows), 10)
@@ -186,7 +187,7 @@ def _run(table: Path, rows: int, condensed_rows: int, way: str, folder: Path, me
     done = run_watched(command, memory_limit=memory_limit, environment=_ENVIRONMENT)
     if done.code:
         last = done.errors.strip().splitlines()[-1:] or ["it said nothing"]
-        raise RuntimeError(f"Condensing {rows:,} rows ({way}) ended with code {done.code}: {last[0]}")
+        raise InputError(f"Condensing {rows:,} rows ({way}) ended with code {done.code}: {last[0]}")
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     timings = json.loads((out / "timings.json").read_text(encoding="utf-8"))
     return ScaleRun(

@@ -1,0 +1,43 @@
+"""What becomes of memory that a process has freed.
+
+glibc raises the size from which it gives arrays back to the system each time a large one is freed, up to 32 MB. From
+then on it keeps smaller ones for later, in pieces between others, one heap a thread: a process that goes through a
+table in blocks seems to need more memory the longer it runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+# Parameters of mallopt, from malloc.h.
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+# Arrays from this size on come straight from the system and go straight back. Columns of a block of rows are smaller;
+# with those among them a run took half as long again.
+_LARGE_BYTES = 2**20
+_KEPT_BYTES = 2**24
+
+
+def give_back_freed_memory() -> bool:
+    """Have this process give large arrays back to the system as soon as they are freed, and do so from now on.
+
+    Returns
+    -------
+    bool
+        Whether the system's allocator takes such a wish; other ones than glibc's are left alone.
+
+    Examples
+    --------
+    >>> give_back_freed_memory() in (True, False)
+    True
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    return all(
+        mallopt(name, size) == 1 for name, size in ((_MMAP_THRESHOLD, _LARGE_BYTES), (_TRIM_THRESHOLD, _KEPT_BYTES))
+    )

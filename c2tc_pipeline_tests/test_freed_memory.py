@@ -1,0 +1,41 @@
+"""Freed memory goes back to the system: seen from outside, in processes of their own."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator is not glibc's")
+
+# Freeing a large array raises the size from which glibc gives arrays back; of the smaller ones after it the last stays,
+# and with it, unless told otherwise, the memory of those below.
+PROGRAM = """
+import sys
+import numpy as np
+from c2tc_pipeline.freed_memory import give_back_freed_memory
+
+def private_megabytes():
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+
+if sys.argv[1] == "yes":
+    assert give_back_freed_memory()
+np.ones(30_000_000, dtype=np.uint8)
+before = private_megabytes()
+arrays = [np.ones(2_000_000, dtype=np.uint8) for _ in range(100)]
+del arrays[:-1]
+print(private_megabytes() - before)
+"""
+
+
+def kept_megabytes(asked: str) -> float:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def test_freed_arrays_go_back_to_the_system() -> None:
+    assert kept_megabytes("no") > 100
+    assert kept_megabytes("yes") < 20
