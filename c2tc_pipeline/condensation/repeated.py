@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.tables.frames import in_one_piece
 from c2tc_pipeline.tables.kinds import Kind, column_kind, to_numbers, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable
 from c2tc_pipeline.tables.roles import ColumnRole, Role
@@ -212,7 +213,7 @@ def count_repeated(
     2
     """
     label = str(prepared.y.name)
-    named = frame.set_axis([str(column) for column in frame.columns], axis="columns")
+    named = in_one_piece(frame).set_axis([str(column) for column in frame.columns], axis="columns")
     shown = [name for name in original.columns if name != label]
     kinds = {name: column_kind(prepared.cells_of(named[name])) for name in shown}
     search = RepeatedSearch(original, label, prepared.roles, kinds)

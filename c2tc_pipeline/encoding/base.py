@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.tables.frames import in_one_piece
 from c2tc_pipeline.tables.kinds import to_numbers, to_text
 from c2tc_pipeline.tables.overview import TableOverview
 from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles
@@ -132,6 +133,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "parts_")
         frame = self._checked_frame(X)[[name for part in self.parts_ for name in part.columns]]
+        if rows is not None:
+            frame = in_one_piece(frame)
         n = len(frame) if rows is None else len(rows)
         out = np.empty((n, sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
 

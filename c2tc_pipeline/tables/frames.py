@@ -104,12 +104,38 @@ def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:
     # In a list, so that nobody but the conversion holds on to it.
     held = [pa.Table.from_batches(within_memory(batches, shown))]
     try:
-        return _converted(held)
+        return in_one_piece(_converted(held))
     except (ValueError, ArithmeticError, TypeError):
         raise InputError(
             f"The table {shown} holds values that their own types do not allow, such as the 25th hour of a day; write "
             "it anew."
         ) from None
+
+
+def in_one_piece(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose strings are in one piece each; a table without strings in several is returned as it is.
+
+    Arrow joins all pieces of a column whenever rows are picked from it. Whoever picks rows block by block would join
+    the whole column for every block.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, which is left as it is.
+
+    Examples
+    --------
+    >>> parts = pd.concat([pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": ["y"]})], ignore_index=True)
+    >>> in_one_piece(parts)["a"].array.__arrow_array__().num_chunks
+    1
+    """
+    joined = frame
+    for position, (_, column) in enumerate(frame.items()):
+        array = column.array
+        if isinstance(array, pd.arrays.ArrowExtensionArray) and array.__arrow_array__().num_chunks > 1:
+            joined = frame.copy(deep=False) if joined is frame else joined
+            joined.isetitem(position, array.take(np.arange(len(array))))
+    return joined
 
 
 def _converted(held: list[pa.Table]) -> pd.DataFrame:
