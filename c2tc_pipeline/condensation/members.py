@@ -112,7 +112,7 @@ class MemberVotes:
         """Do the same for whole numbers that lie close together, without looking any of them up."""
         counted = np.bincount(members * np.int64(close.width) + close.places, minlength=self._size * close.width)
         votes = counted.reshape(self._size, close.width)
-        appeared = close.appeared(votes.any(axis=0))
+        appeared = close.appeared(votes.sum(axis=0) > 0)
         codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
         votes = votes[:, appeared]
         table = self._table_with_room()

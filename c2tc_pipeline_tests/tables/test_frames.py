@@ -45,7 +45,13 @@ def test_a_table_that_is_in_one_piece_is_not_copied() -> None:
 def test_rows_are_encoded_from_strings_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = mixed_table().drop(columns="outcome")
     encoder = HybridEncoder(random_state=0).fit(frame, mixed_table()["outcome"])
-    order, seen = np.random.default_rng(0).permutation(len(frame)), []
-    monkeypatch.setattr(base, "in_one_piece", lambda given: seen.append(given) or in_one_piece(given))
+    order = np.random.default_rng(0).permutation(len(frame))
+    seen: list[pd.DataFrame] = []
+
+    def watched(given: pd.DataFrame) -> pd.DataFrame:
+        seen.append(given)
+        return in_one_piece(given)
+
+    monkeypatch.setattr(base, "in_one_piece", watched)
     np.testing.assert_array_equal(encoder.encode_rows(in_pieces(frame), order), encoder.transform(frame)[order])
     assert len(seen) == 1
