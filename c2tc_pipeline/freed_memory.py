@@ -14,7 +14,7 @@ import sys
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 # Arrays from this size on come straight from the system and go straight back. Columns of a block of rows are smaller;
-# with those among them a run took half as long again.
+# with those among them runs took a fifth to a half longer.
 _LARGE_BYTES = 2**20
 _KEPT_BYTES = 2**24
 
