@@ -27,6 +27,13 @@ SCALE = "scale"
 @click.option("--without", help="All methods but these, separated by commas.")
 @click.option("--models", help="Other models, separated by commas.")
 @click.option("--seeds", type=click.IntRange(1, 100), help="Another number of repetitions.")
+@click.option("--first-seed", type=click.IntRange(0, 1_000_000), help="The first of them.  [default: 0]")
+@click.option(
+    "--on",
+    "judged_on",
+    type=click.Choice(["test", "validation"]),
+    help="Rows that models are scored on: settings are chosen on validation rows.  [default: test]",
+)
 @click.option("--recipe", help="How networks are trained: default or paper.")
 @click.option("--group-duplicates", is_flag=True, help="Keep rows with equal features on one side of each split.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write.  [default: runs/bench/NAME]")
@@ -59,6 +66,8 @@ def bench(
     without: str | None,
     models: str | None,
     seeds: int | None,
+    first_seed: int | None,
+    judged_on: str | None,
     recipe: str | None,
     group_duplicates: bool,
     out: Path | None,
@@ -98,6 +107,8 @@ def bench(
         "--methods": methods,
         "--without": without,
         "--models": models,
+        "--first-seed": first_seed,
+        "--on": judged_on,
         "--recipe": recipe,
         "--group-duplicates": group_duplicates,
         "--jobs": jobs,
@@ -141,6 +152,8 @@ def bench(
                 "without": _parts(without),
                 "models": _parts(models),
                 "seeds": seeds,
+                "first_seed": first_seed,
+                "judged_on": judged_on,
                 "recipe": recipe,
                 "group_duplicates": group_duplicates or None,
             },

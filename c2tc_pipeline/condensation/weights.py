@@ -10,7 +10,7 @@ import numpy as np
 PULL = 0.5
 
 
-def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def training_weights(members: np.ndarray, classes: np.ndarray, pull: float = PULL) -> np.ndarray:
     """Return one weight a condensed row: by its members within its class, by the allocation between classes.
 
     Within a class a row counts by the source rows behind it: a cluster of many is worth more than a cluster of few.
@@ -24,6 +24,8 @@ def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
         Source rows behind each condensed row.
     classes : ndarray of shape (k,)
         Its class.
+    pull : float
+        0: a class weighs its share of the condensed rows; 1: its share of the source rows.
 
     Returns
     -------
@@ -38,5 +40,5 @@ def training_weights(members: np.ndarray, classes: np.ndarray) -> np.ndarray:
     _, codes = np.unique(classes, return_inverse=True)
     members = np.asarray(members, dtype=np.float64)
     rows = np.bincount(codes, weights=members)
-    shares = (1 - PULL) * np.bincount(codes) / len(codes) + PULL * rows / rows.sum()
+    shares = (1 - pull) * np.bincount(codes) / len(codes) + pull * rows / rows.sum()
     return np.asarray(members * (shares / rows)[codes] * len(codes))

@@ -52,7 +52,11 @@ def protocol(
     steps = [f"a split of its own{f' ({shares})' if shares else ''}", "a condensation"]
     steps += [] if not experiment.models else ["a start of the models"]
     each = ", ".join(steps[:-1]) + f" and {steps[-1]}"
+    if experiment.first_seed:
+        seeds += f", the first {experiment.first_seed}"
     judged = f"; networks trained with recipe {experiment.recipe!r}" if experiment.models else ""
+    if experiment.judged_on == "validation":
+        judged += "; scored on validation rows, on which settings are chosen"
     return f"{seeds}, each {each}{spread}{judged}; {_processes(experiment, jobs)}; {ending}"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from c2tc_pipeline.allocation import HfilsAllocator, make_allocator
 from c2tc_pipeline.condensation import Condenser
 from c2tc_pipeline.condensation.rivals import make_rival
-from c2tc_pipeline.condensation.weights import PULL
+from c2tc_pipeline.condensation.weights import PULL, training_weights
 from c2tc_pipeline.evaluation.experiments.grid import OURS, Contender
 from c2tc_pipeline.evaluation.experiments.limits import OK, OUT_OF_MEMORY, OUT_OF_TIME, Outcome, run_limited
 from c2tc_pipeline.evaluation.experiments.spaces import EncodedSplit
@@ -27,6 +27,8 @@ from c2tc_pipeline.storage.arrays import open_arrays
 # Part of every key: raised by any change of a method that changes what it makes.
 CONTEST_VERSION = 4
 
+# What a contender may be set to about how much its rows count; the sampler knows neither.
+_WEIGHTING = ("weighted", "pull")
 _HFILS_SETTINGS = tuple(inspect.signature(HfilsAllocator).parameters)
 
 
@@ -167,12 +169,13 @@ def _settings(contender: Contender, ratio: float, seed: int) -> dict[str, Any]:
     settings: dict[str, Any] = {**sampler.get_params(), "weighted": contender.settings.get("weighted", True)}
     if contender.method == OURS:
         allocator = make_allocator(settings["allocation"])
-        settings |= {"allocation": [allocator.name, vars(allocator)], "pull": PULL}
+        pull = contender.settings.get("pull", PULL)
+        settings |= {"allocation": [allocator.name, vars(allocator)], "pull": pull}
     return {name: value for name, value in settings.items() if name not in ("device", "cache_dir")}
 
 
 def _without_weighting(contender: Contender) -> Contender:
-    settings = {name: value for name, value in contender.settings.items() if name != "weighted"}
+    settings = {name: value for name, value in contender.settings.items() if name not in _WEIGHTING}
     return contender.model_copy(update={"settings": settings})
 
 
@@ -188,7 +191,11 @@ def _condense(contender: Contender, split: EncodedSplit, ratio: float, seed: int
         X, codes = sampler.fit_resample(split.train.X, split.train.codes, **extra)
         seconds = time.perf_counter() - started
     allocation = getattr(sampler, "allocation_", None)
-    weights = getattr(sampler, "training_weights_", sampler.weights_) if weighted else None
+    weights = None
+    if weighted and contender.method == OURS:
+        weights = training_weights(sampler.weights_, codes, contender.settings.get("pull", PULL))
+    elif weighted:
+        weights = sampler.weights_
     return X, codes, weights, None if allocation is None else float(allocation.objective), seconds
 
 

@@ -163,6 +163,12 @@ class Experiment(_Part):
         Who judges; none where only seconds count.
     seeds, model_seeds : int
         Repetitions, and models trained in each of them.
+    first_seed : int
+        The seed of the first repetition: settings that were chosen on some splits can be judged on others.
+    judged_on : {"test", "validation"}
+        Which rows of each split the models are scored on. Settings are chosen on validation rows, so that test rows
+        are fresh when the choice is judged. What a method may look at stays the same: one that chooses ``gamma`` by
+        itself has then seen the rows that it is judged on.
     recipe : str
         How networks are trained.
     whole : bool
@@ -191,6 +197,8 @@ class Experiment(_Part):
     models: tuple[str, ...] = ("mlp",)
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 5
     model_seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 1
+    first_seed: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = 0
+    judged_on: Literal["test", "validation"] = "test"
     recipe: str = "default"
     whole: bool = True
     time_limit: Annotated[float, Field(gt=0)] = 3_600
@@ -242,11 +250,18 @@ class Experiment(_Part):
         methods: tuple[str, ...] = (),
         without: tuple[str, ...] = (),
         models: tuple[str, ...] = (),
-        seeds: int | None = None,
-        recipe: str | None = None,
-        group_duplicates: bool | None = None,
+        **protocol: Any,
     ) -> Experiment:
-        """Return the same experiment with fewer methods, or with other tables, ratios, models, seeds or protocol.
+        """Return the same experiment with fewer methods, or with other tables, ratios, models or protocol.
+
+        Parameters
+        ----------
+        tables, ratios, models : tuple
+            Instead of those of the experiment; none leaves these.
+        methods, without : tuple of str
+            Only these methods, and none of those.
+        **protocol
+            Other fields by name, such as ``seeds`` or ``recipe``; None leaves a field as it is.
 
         Examples
         --------
@@ -260,7 +275,6 @@ class Experiment(_Part):
             changes["ratios"] = ratios
         if models:
             changes["models"] = models
-        protocol = {"seeds": seeds, "recipe": recipe, "group_duplicates": group_duplicates}
         changes.update({name: value for name, value in protocol.items() if value is not None})
         there = dict.fromkeys(contender.method for contender in self.methods)
         for name in (*methods, *without):

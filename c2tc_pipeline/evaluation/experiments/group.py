@@ -79,7 +79,7 @@ def groups_of(experiment: Experiment, specs: dict[str, TableSpec], run: str = ""
     return [
         Group(experiment, specs[table], seed, space, level, run)
         for table in experiment.tables
-        for seed in range(experiment.seeds)
+        for seed in range(experiment.first_seed, experiment.first_seed + experiment.seeds)
         for space in spaces
         for level in levels
     ]
@@ -97,6 +97,7 @@ def run_group(group: Group, *, cache_dir: Path | None, told: Told = lambda done:
 
     experiment = group.experiment
     split = encoded_group(group, cache_dir)
+    judged = split.test if experiment.judged_on == "test" else split.validation
     # Seconds from another day are not to be compared with today's.
     cache = None if cache_dir is None or experiment.timed else ContentCache(cache_dir)
     results: list[dict[str, Any]] = []
@@ -109,7 +110,9 @@ def run_group(group: Group, *, cache_dir: Path | None, told: Told = lambda done:
             results.extend({**about, "model": name} for name in experiment.models or ("",))
         for name, seed in models:
             if made.rows is not None:
-                results.append({**about, **_scored(made.rows, split, name, seed, experiment.recipe, cache)})
+                results.append(
+                    {**about, **_scored(made.rows, judged, split.classes, name, seed, experiment.recipe, cache)}
+                )
             told(trial_effort(name, about["rows"], experiment.recipe))
 
     if experiment.whole and experiment.models:
@@ -144,10 +147,16 @@ def encoded_group(group: Group, cache_dir: Path | None) -> EncodedSplit:
 
 
 def _scored(
-    rows: LabelledRows, split: EncodedSplit, name: str, seed: int, recipe: str, cache: ContentCache | None
+    rows: LabelledRows,
+    judged: LabelledRows,
+    classes: int,
+    name: str,
+    seed: int,
+    recipe: str,
+    cache: ContentCache | None,
 ) -> dict[str, Any]:
     model = make_model(name, recipe=recipe, seed=seed)
-    trial = run_trial(model, rows, split.test, classes=split.classes, cache=cache).value
+    trial = run_trial(model, rows, judged, classes=classes, cache=cache).value
     return {
         "model": name,
         "model_seed": seed,

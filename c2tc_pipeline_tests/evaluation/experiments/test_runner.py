@@ -237,3 +237,45 @@ def test_scaling_condenses_growing_parts() -> None:
     assert list(scores.loc[scores["method"] == "ours", "variant"]) == ["rows=1000", "rows=2000"]
     assert list(scores.loc[scores["method"] == "ours", "rows"]) == [10, 20]
     assert np.isfinite(scores["condense_seconds"]).all()
+
+
+def test_the_first_seed_names_the_splits(spec: TableSpec, small: Experiment) -> None:
+    """Later seeds alone find what they found among others, on splits that are not those of the first."""
+    quick = small.model_copy(update={"models": ("neighbour",), "ratios": (0.05,)})
+    both = run_experiment(quick, {"people": spec}, jobs=0)
+    second = run_experiment(quick.model_copy(update={"seeds": 1, "first_seed": 1}), {"people": spec}, jobs=0)
+    expected = both[both["seed"] == 1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(second.drop(columns=TIMES), expected.drop(columns=TIMES))
+
+
+def test_validation_rows_can_be_judged_on_instead_of_test_rows(spec: TableSpec, small: Experiment) -> None:
+    changes = {"models": ("neighbour",), "judged_on": "validation", "seeds": 1}
+    chosen = small.model_copy(update=changes)
+    scores = run_experiment(chosen, {"people": spec}, jobs=0)
+    split = encoded_group(Group(chosen, spec, 0, "hcfe"), None)
+    on = {
+        name: trial_module.run_trial(
+            make_model("neighbour", seed=0), split.train, getattr(split, name), classes=split.classes
+        ).value.scores.accuracy
+        for name in ("validation", "test")
+    }
+    assert on["validation"] != on["test"]
+    assert scores.loc[scores["method"] == "whole", "accuracy"].tolist() == [on["validation"]]
+
+
+def test_the_pull_changes_weights_and_nothing_else(spec: TableSpec, small: Experiment) -> None:
+    split = encoded_group(Group(small, spec, 0, "hcfe"), None)
+
+    def rows(**settings: Any) -> LabelledRows:
+        contender = Contender(method="ours", settings=settings)
+        made = contest.condense_split(contender, split, 0.05, 0, time_limit=60, memory_limit=8).value
+        assert made.rows is not None
+        return made.rows
+
+    by_default, by_source = rows(), rows(pull=1.0)
+    np.testing.assert_array_equal(by_default.X, by_source.X)
+    assert by_source.weights is not None
+    shares = np.bincount(by_source.codes, weights=by_source.weights) / by_source.weights.sum()
+    np.testing.assert_allclose(shares, np.bincount(split.train.codes) / len(split.train))
+    assert by_default.weights is not None
+    assert not np.allclose(by_default.weights, by_source.weights)
