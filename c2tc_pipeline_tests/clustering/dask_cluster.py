@@ -13,6 +13,7 @@ from typing import Any
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster, Worker, WorkerPlugin
 
+from c2tc_pipeline.evaluation import memory
 from c2tc_pipeline_tests.storage.s3_server import free_ports
 
 
@@ -71,13 +72,8 @@ def on_the_cluster(address: str, plugin: WorkerPlugin) -> None:
 
 def peak_memory(address: str) -> list[int]:
     """Return the most memory, in bytes, that each of the workers had at a time."""
-
-    def peak() -> int:
-        status = Path("/proc/self/status").read_text()
-        return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
-
     with Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client:
-        return list(client.run(peak).values())
+        return list(client.run(memory.peak_memory).values())
 
 
 def process_ids(address: str) -> set[int]:

@@ -8,7 +8,6 @@ prints seconds, processor seconds and peak memory of each, and whether the bytes
 from __future__ import annotations
 
 import os
-import resource
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from distributed import Client
 
 from c2tc_pipeline.clustering import ClassRows, KMeansResult, make_engine, open_executor
+from c2tc_pipeline.evaluation.memory import peak_memory as own_peak
 from c2tc_pipeline_tests.clustering.dask_cluster import peak_memory, running_cluster
 from c2tc_pipeline_tests.clustering.mixtures import mixture
 
@@ -59,7 +59,7 @@ def main(rows: int, columns: int, clusters: int, steps: int, workers: int, memor
         begun, used = time.perf_counter(), _seconds()
         alone = ClassRows(mapped, make_engine("cpu")).cluster(clusters, **options)  # type: ignore[arg-type]
         wall, here = time.perf_counter() - begun, _seconds() - used
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = own_peak() / MB
         click.echo(f"local: {wall:.1f} s, processor {here:.1f} s, peak {peak:.0f} MiB")
         click.echo(f"same bytes: {_as_bytes(alone) == _as_bytes(there)}; inertia {alone.inertia!r} {there.inertia!r}")
 

@@ -127,29 +127,22 @@ def test_a_large_vocabulary_is_noticed_by_column() -> None:
 
 
 HUNDRED_THOUSAND = """
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import torch
 
 from c2tc_pipeline.encoding import HybridEncoder
-
-
-def peak_megabytes():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
+from c2tc_pipeline.evaluation.memory import peak_memory
 
 rng = np.random.default_rng(0)
 letters = rng.integers(97, 123, (100_000, 6), dtype=np.uint8)
 frame = pd.DataFrame({"name": letters.view("S6").ravel().astype(str)})
 encoder = HybridEncoder("similarity", epochs=1, hidden_dim=8, roles={"name": "string"}, device="cpu")
-before = peak_megabytes()
+before = peak_memory()
 encoder.fit(frame)
 encoded = encoder.transform(frame)
 print(frame["name"].nunique(), len(encoded), np.isfinite(encoded).all(), encoder.notices_[0].column)
-print(peak_megabytes() - before)
+print((peak_memory() - before) / 2**20)
 """
 
 

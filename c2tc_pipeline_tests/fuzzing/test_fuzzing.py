@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -86,6 +89,20 @@ def test_a_case_that_takes_memory_is_a_crash(monkeypatch: pytest.MonkeyPatch) ->
     readings = iter((100, 100 + verdicts.MEGABYTES + 1))
     monkeypatch.setattr(verdicts, "_peak_megabytes", lambda: next(readings))
     assert judge(lambda: None).where.startswith("memory")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process alone is known on Linux")
+def test_a_case_that_takes_memory_is_found_below_a_process_that_had_more() -> None:
+    program = textwrap.dedent("""
+        from c2tc_pipeline_tests.fuzzing import verdicts
+        verdicts.MEGABYTES = 100
+        print(verdicts.judge(lambda: len(b"1" * 200_000_000)).where)
+    """)
+    # The ru_maxrss of a process begins with that of the one that starts it.
+    held = b"1" * 400_000_000
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told.startswith("memory")
+    assert len(held) > 200_000_000
 
 
 @pytest.mark.faults

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from types import FrameType
 from typing import Literal
 
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.evaluation.memory import peak_memory
 
 SECONDS = 10.0
 """Of the processor. A case that takes longer hangs: a good one takes milliseconds."""
@@ -101,4 +101,4 @@ def _place(error: Exception) -> str:
 
 
 def _peak_megabytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return peak_memory() // 2**20

@@ -229,23 +229,20 @@ def test_600_megabytes_in_one_take_no_more_memory_than_allowed(tmp_path: Path) -
     limit = 300
     script = f"""
         import resource
-        from pathlib import Path
         import pandas, pyarrow, pyarrow.compute, pyarrow.csv
         from c2tc_pipeline.errors import InputError
+        from c2tc_pipeline.evaluation.memory import peak_memory
         from c2tc_pipeline.tables import read_table
         pyarrow.set_cpu_count(64)
         pyarrow.set_io_thread_count(64)
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-        def peak():
-            # Not ru_maxrss, which a new program inherits from the process that started it.
-            [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line]
-            return int(line.split()[1]) // 1024
-        before = peak()
+        # The figure of this process alone, whatever the one had that started it.
+        before = peak_memory()
         try:
             read_table({str(packed)!r})
         except InputError as refusal:
             print(refusal)
-        print(peak() - before)
+        print((peak_memory() - before) // 2**20)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],

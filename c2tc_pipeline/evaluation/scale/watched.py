@@ -14,9 +14,12 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from c2tc_pipeline.evaluation.memory import anonymous_memory_of, peak_memory, peak_memory_of, rusage_peak
 
 _LOOK_SECONDS = 0.05
+# Linux counts pages on each core by itself, so that two readings of the same memory may differ.
+_UNSURE_BYTES = 2**25
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Watched:
     seconds, cpu_seconds : float
         By the clock, and of processors.
     resident_bytes : int
-        The most memory that was resident, mapped files included.
+        The most memory that was resident, mapped files included. Exact if it is more than this process ever had; else
+        looked at twenty times a second.
     private_bytes : int
         The most anonymous memory, looked at twenty times a second; 0 where the system does not tell.
     """
@@ -73,7 +77,7 @@ def run_watched(
         if memory_limit is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
 
-    started, private = time.perf_counter(), 0
+    started, private, resident = time.perf_counter(), 0, None
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             list(command),
@@ -82,8 +86,10 @@ def run_watched(
             preexec_fn=limit,
             env={**os.environ, **(environment or {})},
         )
+        inherited = peak_memory()
         while True:
-            private = max(private, _anonymous(process.pid))
+            private = max(private, anonymous_memory_of(process.pid) or 0)
+            resident = peak_memory_of(process.pid) or resident
             done, status, used = os.wait4(process.pid, os.WNOHANG)
             if done:
                 break
@@ -91,19 +97,15 @@ def run_watched(
         process.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         written = errors.read().decode("utf-8", errors="replace")
+    told = rusage_peak(used)
+    # What the system tells at the end is this process's own peak, unless the command had more.
+    if resident is None or told > inherited + _UNSURE_BYTES:
+        resident = told
     return Watched(
         process.returncode,
         written,
         time.perf_counter() - started,
         used.ru_utime + used.ru_stime,
-        used.ru_maxrss * 1024,
+        resident,
         private,
     )
-
-
-def _anonymous(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon")), 0)
