@@ -23,6 +23,9 @@ from deploy.services import Service, all_services
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.2
+# How long a process that has just taken a folder may take to note its number, and how often one looks.
+_NOTE_SECONDS = 10.0
+_NOTE_LOOK_SECONDS = 0.02
 
 Report = Callable[[str], object]
 
@@ -168,16 +171,39 @@ def running_stack(
 
 
 def holder(layout: Layout) -> int | None:
-    """Return the process that runs the stack of a folder, or None."""
+    """Return the process that runs the stack of a folder, or None.
+
+    Raises
+    ------
+    RuntimeError
+        When a stack has the folder and does not note its process in time.
+    """
     path = _lock_file(layout)
-    if not path.exists():
-        return None
-    with path.open("r") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(path.read_text())
+    give_up = time.monotonic() + _NOTE_SECONDS
+    while path.exists():
+        with path.open("r") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+            except BlockingIOError:
+                # Between taking the lock and noting who has it, the file is empty or names a stack that was killed.
+                process = _noted(lock.read())
+                if process is not None:
+                    return process
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"A stack has {layout.folder}, but has not noted its process; try again.")
+        time.sleep(_NOTE_LOOK_SECONDS)
     return None
+
+
+def _noted(note: str) -> int | None:
+    """Return the process of a note; None if the note is not whole, or the process is gone."""
+    import psutil
+
+    number = note.removesuffix("\n")
+    if number == note or not number.isdecimal() or not psutil.pid_exists(int(number)):
+        return None
+    return int(number)
 
 
 def take_down(layout: Layout) -> bool:
@@ -209,9 +235,14 @@ def _locked(layout: Layout) -> Iterator[None]:
                 f"A stack runs in {layout.folder} already; stop it with: python -m deploy down --folder {layout.folder}"
             ) from None
         lock.truncate(0)
-        lock.write(str(os.getpid()))
+        # The end of the line tells a reader that the number is whole.
+        lock.write(f"{os.getpid()}\n")
         lock.flush()
-        yield
+        try:
+            yield
+        finally:
+            # Nobody is to read this number when the next one has the lock, and it is another process's by then.
+            lock.truncate(0)
 
 
 def end_leftovers(layout: Layout, report: Report) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psutil
 import pytest
@@ -19,10 +23,11 @@ from c2tc_pipeline.orchestration.instance import SETTINGS
 from c2tc_pipeline.orchestration.io_managers import artefact_key
 from c2tc_pipeline.storage import ArtefactStore
 from deploy import smoke
+from deploy import stack as stack_module
 from deploy.__main__ import main
 from deploy.layout import SECRETS, Layout
 from deploy.preparing import RECIPE
-from deploy.stack import Stack, end_leftovers, processes_file
+from deploy.stack import Stack, end_leftovers, holder, processes_file
 
 
 @pytest.fixture
@@ -103,6 +108,52 @@ def test_a_kill_while_processes_are_noted_leaves_the_note_before(
         stack._remember()
     assert processes_file(layout).read_text() == before
     end_leftovers(layout, print)
+
+
+@contextmanager
+def held(layout: Layout, note: str) -> Iterator[TextIO]:
+    """Have the lock of a folder, with this note in it."""
+    with (layout.folder / "stack.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(note)
+        lock.flush()
+        yield lock
+
+
+@pytest.mark.parametrize("note", ["", "12", "of a killed stack"])
+def test_who_has_a_folder_is_told_when_the_note_is_whole(layout: Layout, note: str) -> None:
+    if note == "of a killed stack":
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        note = f"{dead.pid}\n"
+    with held(layout, note) as lock:
+
+        def finish() -> None:
+            lock.seek(0)
+            lock.truncate()
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+
+        timer = threading.Timer(0.2, finish)
+        timer.start()
+        assert holder(layout) == os.getpid()
+        timer.join()
+    assert holder(layout) is None
+
+
+def test_a_folder_whose_holder_never_says_who_it_is_does_not_keep_one_waiting(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack_module, "_NOTE_SECONDS", 0.1)
+    with held(layout, ""), pytest.raises(RuntimeError, match="has not noted its process; try again"):
+        holder(layout)
+
+
+def test_a_stack_that_ended_leaves_no_number_behind(layout: Layout) -> None:
+    with stack_module._locked(layout):
+        assert holder(layout) == os.getpid()
+    assert (layout.folder / "stack.lock").read_text() == ""
+    assert holder(layout) is None
 
 
 @pytest.mark.parametrize("command", ["check", "down", "up", "smoke"])
