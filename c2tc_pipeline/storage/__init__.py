@@ -13,7 +13,7 @@ from c2tc_pipeline.storage.cache import CacheLookup, ContentCache, default_cache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline.storage.s3_backend import S3Access
-from c2tc_pipeline.storage.store import ArtefactStore, LostRace, Published
+from c2tc_pipeline.storage.store import ArtefactStore, LostRace, NumberCollectedError, Published
 
 __all__ = [
     "MANIFEST_NAME",
@@ -22,6 +22,7 @@ __all__ = [
     "ContentCache",
     "DamagedArtefactError",
     "LostRace",
+    "NumberCollectedError",
     "Published",
     "S3Access",
     "default_cache_directory",

@@ -3,7 +3,8 @@
 A writer's files go under an id of its own, ``<key>/data/<writer>/``, which ends with the id of its run if it has one.
 When all of them are there, one small manifest, ``<key>/manifests/<number>.json``, is put if it is absent: it makes the
 version visible. Its number is the next one after the newest that was taken when the writer began to store files, and no
-other version may have come since its work began, so a writer that was overtaken is refused, however late it comes. A
+other version may have come since its work began, so a writer that was overtaken is refused, however late it comes. One
+whose number went to a collector, which publishes nothing, stores its files once more, under another id and number. A
 reader takes the highest manifest and holds every file against it. No number is used twice, and no clock is asked.
 
 Manifests stay for good. A version whose files were collected is marked by ``<number>.collected`` beside its manifest.
@@ -42,6 +43,11 @@ _ENTRY_NAME = re.compile(r"(\d{8,})\.(json|collected)")
 _WRITER = re.compile(r"W[0-9a-f]{32}(-[A-Za-z0-9-]{1,64})?")
 
 
+# How often files are stored if each time a collector takes their number meanwhile. Once is rare, thrice is a collector
+# that can't see holds, by a clock that is far ahead.
+_TRIES = 3
+
+
 class LostRace(RuntimeError):
     """Another writer published this version first; nothing of this writer's is visible.
 
@@ -62,6 +68,29 @@ class LostRace(RuntimeError):
 
     def __str__(self) -> str:
         return f"Version {self.version} of {self.key!r} was published by another writer, {self.winner}; run again."
+
+
+class NumberCollectedError(RuntimeError):
+    """A collector took the number of a version each time its files were stored; nothing of them is visible.
+
+    Parameters
+    ----------
+    key : str
+        What was to be published.
+    version : int
+        The number that was taken last.
+    """
+
+    def __init__(self, key: str, version: int) -> None:
+        super().__init__(key, version)
+        self.key, self.version = key, version
+
+    def __str__(self) -> str:
+        return (
+            f"Version {self.version} of {self.key!r} was not published, since `c2tc gc` took its number while its "
+            f"files were stored, {_TRIES} times in a row; run again when it has ended, and check the clocks of both "
+            "machines."
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +164,8 @@ class ArtefactStore:
         key : str
             See :func:`~c2tc_pipeline.storage.keys.check_key`.
         write : callable
-            Called once with a private local directory to fill. If it raises, nothing is published.
+            Called with a private local directory to fill; again, with another one, if `c2tc gc` took the number
+            meanwhile. If it raises, nothing is published.
         kind : str
             What the artefact is; a reader can insist on it.
         settings : mapping, optional
@@ -152,27 +182,42 @@ class ArtefactStore:
         LostRace
             If another writer published since the work began. Files of this writer that are stored already are
             leftovers.
+        NumberCollectedError
+            If `c2tc gc` took the number again and again while files were stored.
         """
         check_key(key)
         newest = self.newest_version(key)
         if after is not None and after > newest:
             raise ValueError(f"Version {after} of {key!r} does not exist yet; the newest is {newest}.")
-        self._refuse_overtaken(key, newest if after is None else after, newest)
-        version = newest + 1
-        writer = f"W{uuid.uuid4().hex}" + (f"-{run}" if run else "")
-        if not is_writer(writer):
-            raise ValueError(f"Run {run!r} is no id of letters, digits and dashes.")
-        folder = data_folder(key, writer)
+        began = newest if after is None else after
+        for _ in range(_TRIES):
+            self._refuse_overtaken(key, began, newest)
+            version = newest + 1
+            # A collector may be removing what was stored before, so nothing of it is used again, the id included.
+            writer = f"W{uuid.uuid4().hex}" + (f"-{run}" if run else "")
+            if not is_writer(writer):
+                raise ValueError(f"Run {run!r} is no id of letters, digits and dashes.")
+            place = {"key": key, "version": version, "writer": writer}
+            manifest = self._put_version(write, kind, settings or {}, place)
+            if manifest is not None:
+                return _as_published(open_manifest(manifest, key))
+            newest = self.newest_version(key)
+        self._refuse_overtaken(key, began, newest)
+        raise NumberCollectedError(key, version)
+
+    def _put_version(
+        self, write: Callable[[Path], object], kind: str, settings: Mapping[str, Any], place: Mapping[str, Any]
+    ) -> bytes | None:
+        """Store files and their manifest, and return the manifest; None where its number was taken meanwhile."""
+        folder = data_folder(place["key"], place["writer"])
         with self.backend.holding(folder):
             with self.backend.filling(folder) as directory:
                 write(directory)
-                place = {"key": key, "version": version, "writer": writer}
-                manifest = seal_manifest(directory, kind=kind, settings=settings or {}, place=place)
+                manifest = seal_manifest(directory, kind=kind, settings=settings, place=place)
             # From here on nothing of this writer's is removed, whatever happens: the manifest may be there although
             # the answer says otherwise.
-            if not self.backend.put_if_absent(manifest_path(key, version), manifest):
-                raise LostRace(key, version, self._manifest(key, version)["writer"])
-        return _as_published(open_manifest(manifest, key))
+            is_there = self.backend.put_if_absent(manifest_path(place["key"], place["version"]), manifest)
+        return manifest if is_there else None
 
     @contextmanager
     def fetch(self, key: str, *, version: int | None = None, kind: str | None = None) -> Iterator[Path]:
@@ -235,8 +280,8 @@ class ArtefactStore:
     def take_number(self, key: str, number: int) -> None:
         """See to it that a number is taken, by the newest version once more, or by nothing if there is none.
 
-        A writer that is storing files to publish them under this number is overtaken, and told so; readers see no
-        difference, and neither does a writer that has stored nothing yet.
+        A writer that is storing files to publish them under this number has to store them again, under another; readers
+        see no difference, and neither does a writer that has stored nothing yet.
         """
         newest = self._newest(key)
         if newest is None:
@@ -256,7 +301,8 @@ class ArtefactStore:
     def _refuse_overtaken(self, key: str, began: int, newest: int) -> None:
         """Raise where somebody published since the work began; numbers that collectors took meanwhile show nothing new.
 
-        They are passed over, because nothing is stored yet of the writer that asks: none of its files were collected.
+        They are passed over, because nothing is stored yet of the writer that asks, or nothing that it is going to
+        publish: none of those files were collected.
         """
         if began == newest:
             return

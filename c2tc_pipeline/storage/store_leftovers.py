@@ -4,7 +4,7 @@ A collector must not take the files of a writer that is still at work, or a vers
 So three things guard a writer: its hold on the folder (local places), the age of its files, and, because neither a hold
 nor a clock can be trusted everywhere, the order of steps here: before anything is removed, the number under which such
 a writer could publish is taken, see :meth:`~c2tc_pipeline.storage.store.ArtefactStore.take_number`. A writer that was
-misjudged is told that it was overtaken, and nothing is torn.
+misjudged, or merely stored at the same time, finds its number taken and stores its files again; nothing is torn.
 
 Readers are guarded by holds (local places), and because a version goes only when a newer one has been there for the
 required age. A manifest stays for good, so that no number is used twice.

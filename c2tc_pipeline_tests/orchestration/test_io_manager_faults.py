@@ -94,6 +94,27 @@ def test_a_write_that_breaks_off_once_ends_with_one_version(toys: Toys, monkeypa
     assert toys.place.store.versions("motto/all") == [1]
 
 
+@pytest.mark.parametrize(("takes", "tries"), [(1, 1), (2, 1), (3, 2)])
+def test_a_run_whose_number_a_collector_took_while_it_stored_is_not_lost(
+    toys: Toys, monkeypatch: pytest.MonkeyPatch, takes: int, tries: int
+) -> None:
+    taken: list[int] = []
+
+    def write_and_collect(value: str, directory: Path) -> None:
+        write_word(value, directory)
+        if len(taken) < takes:
+            store = toys.place.open()
+            taken.append(store.newest_version("motto/all") + 1)
+            store.take_number("motto/all", taken[-1])
+
+    monkeypatch.setitem(FORMATS, "motto", Format(kind=KIND, write=write_and_collect, read=read_word))
+    assert toys.make("motto").success
+    assert len(taken) == takes
+    # Stored again by the store itself; only where that does not help the step is.
+    assert toys.attempts == tries
+    assert toys.manager.read("motto") == toys.says
+
+
 @pytest.mark.parametrize("name", ["a.txt", "folder/b.bin"])
 def test_a_damaged_file_stops_the_consumer_and_is_named(toys: Toys, name: str) -> None:
     for partition in ("adult|0.01", "adult|0.001"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ArtefactStore, LostRace, Published
+from c2tc_pipeline.storage import ArtefactStore, LostRace, NumberCollectedError, Published
 from c2tc_pipeline.storage.leftover import Leftover, Rule, State
 from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.storage.s3_backend import S3Backend
@@ -93,27 +94,72 @@ def test_young_leftovers_and_those_from_the_future_stay(store: ArtefactStore) ->
     assert store.versions("art") == [1, 2]
 
 
-def test_a_writer_that_was_taken_for_dead_is_told_and_tears_nothing(
-    place: Place, store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish(store)
-
-    def write(directory: Path) -> None:
-        writer_of("late")(directory)
-
-    put = store.backend.put_if_absent
+def collecting_before_manifests(
+    place: Place, store: ArtefactStore, times: int, monkeypatch: pytest.MonkeyPatch
+) -> list[int]:
+    """Let a collector come so often just before a manifest is put; return the list to which it adds what it removed."""
+    put, removed = store.backend.put_if_absent, list[int]()
 
     def collect_first(path: str, content: bytes) -> bool:
-        # No holds, as where a place has none, and a clock that is far ahead: only the number is left to guard it.
-        other = place.open()
-        monkeypatch.setattr(other.backend, "is_held", lambda folder: False)
-        assert len(collected(other)) == 1
+        if len(removed) < times:
+            # No holds, as where a place has none, and a clock that is far ahead: only the number is left to guard it.
+            other = place.open()
+            monkeypatch.setattr(other.backend, "is_held", lambda folder: False)
+            removed.append(len(collected(other)))
         return put(path, content)
 
     monkeypatch.setattr(store.backend, "put_if_absent", collect_first)
-    with pytest.raises(LostRace):
-        store.publish("art", write, kind=KIND)
+    return removed
+
+
+@pytest.mark.parametrize("versions", [0, 1])
+def test_a_writer_whose_number_a_collector_took_stores_its_files_again(
+    place: Place, store: ArtefactStore, versions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(versions):
+        publish(store, f"version {number}")
+    removed = collecting_before_manifests(place, store, 2, monkeypatch)
+    done = store.publish("art", writer_of("late"), kind=KIND, run="0a1b")
+    assert removed == [1, 1]
+    assert done.version == versions + 3
+    assert fetched(store) == files_of("late")
+    assert store.leftovers("art") == []
+    assert damages(store) == []
+
+
+def test_a_writer_that_a_collector_takes_for_dead_every_time_is_told_so_and_tears_nothing(
+    place: Place, store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(store)
+    removed = collecting_before_manifests(place, store, 100, monkeypatch)
+    with pytest.raises(
+        NumberCollectedError, match="Version 4 of 'art' was not published, since `c2tc gc` took"
+    ) as told:
+        store.publish("art", writer_of("late"), kind=KIND)
+    assert removed == [1, 1, 1]
+    assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)
     assert fetched(store) == files_of("old")
+    assert damages(store) == []
+
+
+def test_a_writer_that_lost_to_a_collector_and_then_to_another_writer_is_told_of_the_writer(
+    place: Place, store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(store)
+    collecting_before_manifests(place, store, 1, monkeypatch)
+    times = 0
+
+    def write(directory: Path) -> None:
+        nonlocal times
+        times += 1
+        writer_of("late")(directory)
+        if times == 2:
+            publish(place.open(), "winner")
+
+    with pytest.raises(LostRace) as lost:
+        store.publish("art", write, kind=KIND)
+    assert (lost.value.version, times) == (3, 2)
+    assert fetched(store) == files_of("winner")
     assert damages(store) == []
 
 
@@ -326,7 +372,7 @@ def test_writers_readers_and_collectors_at_once_tear_nothing(tmp_path: Path) -> 
             try:
                 publish(store, str(number))
                 won = number
-            except (LostRace, FileNotFoundError):
+            except (LostRace, NumberCollectedError, FileNotFoundError):
                 continue
     finally:
         done.set()
