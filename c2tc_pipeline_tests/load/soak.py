@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import dagster as dg
 import numpy as np
@@ -24,6 +25,7 @@ from c2tc_pipeline_tests.orchestration.pipeline_rig import Rig, succeeded
 
 TABLE, RATIO = "people", 0.1
 CELL = f"{TABLE}|{RATIO}"
+R = TypeVar("R", bound=Rig)
 
 
 @dataclass(frozen=True)
@@ -86,14 +88,11 @@ def soak_in_one_process(folder: Path, times: int, longest: float = math.inf) -> 
     longest : float
         Seconds after which no other is begun.
     """
-    samples: list[Sample] = []
-    give_up = time.monotonic() + longest
-    with own_temporary_folder(folder / "tmp") as temporary, Rig(folder) as rig:
-        rig.add(TABLE, mixed_table(), ratios=[RATIO], evaluation={"seeds": 1, "models": ["logistic"]})
-        succeeded(rig.run("ingest_job", TABLE))
-        while len(samples) < times and time.monotonic() < give_up:
+    samples = []
+    with _ingested(Rig, folder, times, longest) as (rig, temporary, turns):
+        for number in turns:
             # Another setting each time, so that nothing but the loss curves comes from the cache.
-            rig.change(TABLE, settings={"gamma": (len(samples) + 1) / (times + 1)})
+            rig.change(TABLE, settings={"gamma": (number + 1) / (times + 1)})
             succeeded(rig.run("condense_job", CELL))
             samples.append(sample([psutil.Process()], temporary, rig.instance))
     return Soaked(samples)
@@ -106,27 +105,41 @@ def soak_through_the_daemon(folder: Path, times: int, longest: float = math.inf)
 
     Parameters
     ----------
-    folder : Path
-        Empty.
-    times : int
-        How many, at most.
-    longest : float
-        Seconds after which no other is begun.
+    folder, times, longest : Path, int, float
+        As for :func:`soak_in_one_process`.
     """
-    samples: list[Sample] = []
-    give_up = time.monotonic() + longest
-    with own_temporary_folder(folder / "tmp") as temporary, Site(folder) as site:
-        site.add(TABLE, mixed_table(), ratios=[RATIO], evaluation={"seeds": 1, "models": ["logistic"]})
-        succeeded(site.run("ingest_job", TABLE))
-        with site.running("dagster-daemon", "run") as daemon, running_dashboard(site) as dashboard:
-            root = psutil.Process(daemon.pid)
-            while len(samples) < times and time.monotonic() < give_up:
-                told = backfill(site, dashboard, CONDENSE, [CELL], longest=600)
-                assert told.ended == {"SUCCESS": 1}, site.said
-                # The process of a run outlives the event of its end by a moment.
-                site.wait_until(lambda: not _runs_below(root))
-                samples.append(sample([root, *root.children(recursive=True)], temporary, site.instance))
+    samples = []
+    with (
+        _ingested(Site, folder, times, longest) as (site, temporary, turns),
+        site.running("dagster-daemon", "run") as daemon,
+        running_dashboard(site) as dashboard,
+    ):
+        root = psutil.Process(daemon.pid)
+        for _ in turns:
+            told = backfill(site, dashboard, CONDENSE, [CELL], longest=600)
+            assert told.ended == {"SUCCESS": 1}, site.said
+            # The process of a run outlives the event of its end by a moment.
+            site.wait_until(lambda: not _runs_below(root))
+            samples.append(sample([root, *root.children(recursive=True)], temporary, site.instance))
     return Soaked(samples)
+
+
+@contextmanager
+def _ingested(kind: type[R], folder: Path, times: int, longest: float) -> Iterator[tuple[R, Path, Iterator[int]]]:
+    """Make all that the cell is made from; yield where, the temporary folder, and the numbers of the turns to take."""
+    turns = _turns(times, time.monotonic() + longest)
+    with own_temporary_folder(folder / "tmp") as temporary, kind(folder) as rig:
+        rig.add(TABLE, mixed_table(), ratios=[RATIO], evaluation={"seeds": 1, "models": ["logistic"]})
+        succeeded(rig.run("ingest_job", TABLE))
+        yield rig, temporary, turns
+
+
+def _turns(times: int, give_up: float) -> Iterator[int]:
+    """Count to a number, or until a moment has passed."""
+    for number in range(times):
+        if time.monotonic() >= give_up:
+            return
+        yield number
 
 
 def sample(processes: Sequence[psutil.Process], temporary: Path, instance: dg.DagsterInstance) -> Sample:

@@ -12,7 +12,7 @@ from c2tc_pipeline.orchestration.instance import SETTINGS
 from c2tc_pipeline.orchestration.jobs import INGEST
 from c2tc_pipeline_tests.load.backfill import backfill
 from c2tc_pipeline_tests.load.catalogues import make_catalogue
-from c2tc_pipeline_tests.load.soak import Sample, Soaked, soak_in_one_process
+from c2tc_pipeline_tests.load.soak import Sample, Soaked, _turns, soak_in_one_process
 from c2tc_pipeline_tests.orchestration.live import Site, running_dashboard
 
 AT_ONCE = 2
@@ -31,6 +31,11 @@ def test_a_slope_is_that_of_the_settled_part() -> None:
     assert told.slope("memory_mb") == pytest.approx(2.0)
     assert told.slope("files") == pytest.approx(0.0)
     assert math.isnan(Soaked(warm[:1]).slope("memory_mb"))
+
+
+def test_turns_end_with_their_number_or_with_the_time() -> None:
+    assert list(_turns(3, math.inf)) == [0, 1, 2]
+    assert list(_turns(3, -math.inf)) == []
 
 
 @pytest.mark.slow

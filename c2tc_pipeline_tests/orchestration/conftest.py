@@ -1,4 +1,4 @@
-"""Toy assets in every kind of place."""
+"""Toy assets in every kind of place, and a window on the dashboard of a site."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.orchestration.formats import FORMATS
+from c2tc_pipeline_tests.browser import Page, open_page
+from c2tc_pipeline_tests.orchestration.live import Dashboard, Site, running_dashboard
 from c2tc_pipeline_tests.orchestration.toys import WORDS, Toys
 from c2tc_pipeline_tests.storage.places import Place
 
@@ -30,3 +32,17 @@ def toys(place: Place, instance: dg.DagsterInstance, word_formats: None, monkeyp
     for name, value in place.environment.items():
         monkeypatch.setenv(name, value)
     return Toys(place, instance)
+
+
+@pytest.fixture(scope="module")
+def dashboard(site: Site) -> Iterator[Dashboard]:
+    """The dashboard of the site that a test file makes."""
+    with running_dashboard(site) as dashboard:
+        yield dashboard
+
+
+@pytest.fixture
+def window() -> Iterator[Page]:
+    """A browser's window, wide enough for the dashboard."""
+    with open_page(width=1400, height=1000) as page:
+        yield page

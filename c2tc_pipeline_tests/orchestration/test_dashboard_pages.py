@@ -8,16 +8,13 @@ from urllib.parse import quote
 import pytest
 
 from c2tc_pipeline.orchestration.versioning import PARENTS, partition_keys
-from c2tc_pipeline_tests.browser import Page, open_page
+from c2tc_pipeline_tests.browser import Page
 from c2tc_pipeline_tests.made_tables import mixed_table
-from c2tc_pipeline_tests.orchestration.live import Dashboard, Site, running_dashboard
+from c2tc_pipeline_tests.orchestration.live import Dashboard, Site
+from c2tc_pipeline_tests.orchestration.shown_site import CELL, CLOSED, shown_site
 
 pytestmark = pytest.mark.slow
 
-TABLE = "people"
-CELL = f"{TABLE}|0.1"
-# The dashboard shows long Markdown, as every picture is, when this is clicked.
-CLOSED = "[...document.querySelectorAll('a')].filter(link => link.innerText == '[Show Markdown]')"
 LOADED = "[...document.images].filter(image => image.naturalWidth > 0)"
 STALENESS = """query ($asset: [String!]!, $partition: String) {
   assetNodes(assetKeys: [{path: $asset}]) { staleStatus(partition: $partition) }
@@ -33,25 +30,16 @@ NIGHT = """mutation ($schedule: ScheduleSelector!) {
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site on which everything was made."""
-    with Site(tmp_path_factory.mktemp("site")) as site:
-        site.add(TABLE, mixed_table(400))
-        site.run_all()
+    with shown_site(tmp_path_factory.mktemp("site"), mixed_table(400)) as site:
         yield site
 
 
-@pytest.fixture(scope="module")
-def dashboard(site: Site) -> Iterator[Dashboard]:
-    with running_dashboard(site) as dashboard:
-        yield dashboard
-
-
 @pytest.fixture
-def page(dashboard: Dashboard) -> Iterator[Page]:
+def page(window: Page, dashboard: Dashboard) -> Iterator[Page]:
     """A page of the dashboard, which must have no reason to complain and ask nobody else."""
-    with open_page(width=1400, height=1000) as page:
-        yield page
-        assert page.console_errors == []
-        assert [address for address in page.requests if not address.startswith(dashboard.url)] == []
+    yield window
+    assert window.console_errors == []
+    assert [address for address in window.requests if not address.startswith(dashboard.url)] == []
 
 
 def says(page: Page, *texts: str) -> None:

@@ -15,14 +15,13 @@ from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.orchestration.io_managers import artefact_key
 from c2tc_pipeline.orchestration.versioning import PARENTS
 from c2tc_pipeline.reports.wording import printable
-from c2tc_pipeline_tests.browser import Page, open_page
+from c2tc_pipeline_tests.browser import Page
 from c2tc_pipeline_tests.hostile_tables import MARK, Listener, hostile_table, hostile_texts, listening
-from c2tc_pipeline_tests.orchestration.live import Dashboard, Site, running_dashboard
+from c2tc_pipeline_tests.orchestration.live import Dashboard, Site
+from c2tc_pipeline_tests.orchestration.shown_site import CELL, CLOSED, TABLE, shown_site
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
-TABLE = "people"
-CELL = f"{TABLE}|0.1"
 # What a page may have none of when all that it knows of the table is text.
 FOREIGN = """
 [...document.querySelectorAll('script:not([nonce]):not([src^="/"]), iframe, object, embed, form, base')]
@@ -33,7 +32,6 @@ FOREIGN = """
   .concat([...document.querySelectorAll('*')].flatMap(found => [...found.attributes])
     .filter(attribute => attribute.name.startsWith('on')).map(attribute => attribute.name))
 """
-CLOSED = "[...document.querySelectorAll('a')].filter(link => link.innerText == '[Show Markdown]')"
 MARKDOWN = "document.querySelector('[role=dialog] .dagster-markdown')"
 
 
@@ -52,29 +50,21 @@ def table(listener: Listener) -> tuple[pd.DataFrame, str]:
 def site(tmp_path_factory: pytest.TempPathFactory, table: tuple[pd.DataFrame, str]) -> Iterator[Site]:
     """A site on which the hostile table went all the way."""
     frame, label = table
-    with Site(tmp_path_factory.mktemp("site")) as site:
-        roles = {name: "numeric" for name in frame.columns if frame[name].dtype == float}
-        site.add(TABLE, frame, label=label, roles=roles, description=frame.columns[0])
-        site.run_all()
+    roles = {name: "numeric" for name in frame.columns if frame[name].dtype == float}
+    entry = {"label": label, "roles": roles, "description": frame.columns[0]}
+    with shown_site(tmp_path_factory.mktemp("site"), frame, **entry) as site:
         yield site
 
 
-@pytest.fixture(scope="module")
-def dashboard(site: Site) -> Iterator[Dashboard]:
-    with running_dashboard(site) as dashboard:
-        yield dashboard
-
-
 @pytest.fixture
-def page(listener: Listener) -> Iterator[Page]:
+def page(window: Page, listener: Listener) -> Iterator[Page]:
     """A page that is found unharmed at the end."""
-    with open_page(width=1400, height=1000) as page:
-        yield page
-        assert page.evaluate(f"typeof window.{MARK}") == "undefined"
-        assert MARK not in page.evaluate("document.title").partition(":")[0]
-        assert page.dialogs == []
-        assert listener.asked == []
-        assert [address for address in page.requests if address.startswith(listener.url)] == []
+    yield window
+    assert window.evaluate(f"typeof window.{MARK}") == "undefined"
+    assert MARK not in window.evaluate("document.title").partition(":")[0]
+    assert window.dialogs == []
+    assert listener.asked == []
+    assert [address for address in window.requests if address.startswith(listener.url)] == []
 
 
 def stored_page(site: Site, asset: str, partition: str | None, folder: Path) -> str:
