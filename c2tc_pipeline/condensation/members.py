@@ -2,11 +2,13 @@
 
 Rows are added in their order, so that any division into blocks gives the same bytes. Votes are exact while a column has
 no more than some eight million pairs of a condensed row and a value of its members; beyond, the rarest pairs are let
-go, so that memory stays bounded and only values that few members share can lose votes.
+go, and with them the values that no pair is left of. So memory stays bounded, also in a column of nearly as many
+different strings as rows, and only values that few members share can lose votes.
 """
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,8 @@ from c2tc_pipeline.condensation.vote_table import MOST_CELLS, VoteTable
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.kinds import plain, to_numbers
 
-# Pairs of a condensed row and a value whose votes are kept: some 130 MB for a column that has so many.
+# Pairs of a condensed row and a value whose votes are kept: some 130 MB for a column that has so many. Its values are
+# at most as many, and two million that wait: some 2 GB of short strings where each row has one of its own.
 MOST_PAIRS = 2**23
 # Pairs that are looked at before they are merged with those that are kept.
 _PENDING_PAIRS = 2**20
@@ -63,6 +66,15 @@ class MemberVotes:
     """The most frequent value among each condensed row's members; "missing" takes part in the vote.
 
     Ties go to the value that is more frequent in the whole column, then to the one that appears first.
+
+    Parameters
+    ----------
+    size : int
+        Number of condensed rows.
+    most : int
+        Pairs of a condensed row and a value that are kept; beyond, the rarest are let go.
+    most_cells : int
+        Cells of the table in which votes are counted while it has room for them.
 
     Examples
     --------
@@ -170,6 +182,20 @@ class MemberVotes:
         best = self._best()
         kept = np.unique(np.concatenate([kept, best]))
         self._pairs, self._votes = self._pairs[kept], self._votes[kept]
+        self._forget_values()
+
+    def _forget_values(self) -> None:
+        """Forget the values that no pair is left of; the others are numbered anew, in the same order."""
+        condensed, codes = self._pairs >> 32, self._pairs & 0xFFFFFFFF
+        # Missing keeps its number, and the first value stays, so that there always is one.
+        kept = np.union1d([0, 1], codes)
+        self._pairs = (condensed << 32) | np.searchsorted(kept, codes)
+        self._overall = self._overall[kept]
+        self._values = [pd.concat(self._values, ignore_index=True).iloc[kept[1:] - 1]]
+        is_kept = np.zeros(len(self._numbers) + 1, dtype=bool)
+        is_kept[kept] = True
+        # The dictionary is in the order of its numbers.
+        self._numbers = {value: number for number, value in enumerate(compress(self._numbers, is_kept[1:]), start=1)}
 
     def _best(self) -> np.ndarray:
         """Return the place of the winning pair of each condensed row that has one."""

@@ -1,7 +1,8 @@
 """How often each category of a column occurs in each class: all that encoders learn about strings and codes.
 
-Counts are exact and blocks of rows add up. Memory is bounded by the number of different categories; a column with more
-than :data:`MOST_CATEGORIES` of them is no longer counted, and encoders then look at a sample of the rows instead.
+Counts are exact and blocks of rows add up. Memory is bounded by the number of different categories times that of
+classes; a column with more than :data:`MOST_CATEGORIES` categories, be it within one block, is no longer counted, and
+encoders then look at a sample of the rows instead.
 """
 
 from __future__ import annotations
@@ -110,14 +111,14 @@ class CategoryCounter:
 
     def _add(self, series: pd.Series[Any], codes: np.ndarray) -> None:
         classes = max(int(codes.max()) + 1, len(self._missing))
-        keys, block = _counted(series, codes, classes)
-        self.add_missing(block[0])
-        if self._beyond is not None:
-            self._beyond.add(hashed_texts(keys))
+        keys, missing, block = _counted(series, codes, classes, most=self._most if self._beyond is None else 0)
+        self.add_missing(missing)
+        if self._beyond is not None or block is None:
+            self._count_distinct(keys)
             return
         places = np.array([self._place.setdefault(key, len(self._place)) for key in keys], dtype=np.int64)
         if len(self._place) > self._most:
-            self._give_up()
+            self._count_distinct([])
             return
         if len(self._place) > len(self._table) or classes > self._table.shape[1]:
             # Twice as long each time, so that growing costs little in all.
@@ -125,12 +126,15 @@ class CategoryCounter:
             table = np.zeros((longer, classes), dtype=np.int64)
             table[: len(self._table), : self._table.shape[1]] = self._table
             self._table = table
-        self._table[places] += block[1:]
+        self._table[places] += block
 
-    def _give_up(self) -> None:
-        self._beyond = DistinctCount()
-        self._beyond.add(hashed_texts(list(self._place)))
-        self._place, self._table = {}, np.zeros((0, 0), dtype=np.int64)
+    def _count_distinct(self, keys: list[str]) -> None:
+        """From now on know no more of categories than how many there are."""
+        if self._beyond is None:
+            self._beyond = DistinctCount()
+            keys = [*self._place, *keys]
+            self._place, self._table = {}, np.zeros((0, 0), dtype=np.int64)
+        self._beyond.add(hashed_texts(keys))
 
     def counts(self, classes: np.ndarray) -> CategoryCounts:
         """Return the counts, with the classes in the given order of their numbers."""
@@ -151,8 +155,14 @@ def added_by_class(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return _widened(one, classes) + _widened(other, classes)
 
 
-def _counted(series: pd.Series[Any], codes: np.ndarray, classes: int) -> tuple[list[str], np.ndarray]:
-    """Return the categories as they first appear, and their rows by class below those of rows without a value."""
+def _counted(
+    series: pd.Series[Any], codes: np.ndarray, classes: int, most: int
+) -> tuple[list[str], np.ndarray, np.ndarray | None]:
+    """Return the categories as they first appear, the rows by class without a value, and those of each category.
+
+    There are none of the last where there are too many categories: a table of all of them by all classes may be larger
+    than the rows by far.
+    """
     if isinstance(series.dtype, np.dtype):
         close = CloseNumbers.of(series.to_numpy(), most=max(len(series) // classes, 1))
         if close is not None:
@@ -160,10 +170,13 @@ def _counted(series: pd.Series[Any], codes: np.ndarray, classes: int) -> tuple[l
             table = counted.reshape(close.width, classes)
             order = close.appeared(table.sum(axis=1) > 0)
             keys = [category_key(close.low + place) for place in order.tolist()]
-            return keys, np.vstack([np.zeros((1, classes), dtype=np.int64), table[order]])
+            return keys, np.zeros(classes, dtype=np.int64), table[order] if len(keys) <= most else None
     positions, keys = factorise(series)
+    if len(keys) > most:
+        return keys, np.bincount(codes[positions < 0], minlength=classes), None
     counted = np.bincount((positions + 1) * classes + codes, minlength=(len(keys) + 1) * classes)
-    return keys, counted.reshape(len(keys) + 1, classes)
+    table = counted.reshape(len(keys) + 1, classes)
+    return keys, table[0], table[1:]
 
 
 def _widened(counts: np.ndarray, classes: int) -> np.ndarray:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from c2tc_pipeline.condensation import members
 from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
 from c2tc_pipeline.condensation.sorted_rows import ClassCursor
 
@@ -76,6 +79,43 @@ def test_majorities_survive_more_values_than_there_is_room_for() -> None:
         for votes in (bounded, exact):
             votes.add(values, members)
     assert bounded.winners(values).tolist() == exact.winners(values).tolist() == ["common"] * 3
+
+
+def peak_of_votes(blocks: int) -> int:
+    """Return the bytes held when blocks of nothing but different strings were counted, and one that is common."""
+    votes = MemberVotes(3, most=2_000, most_cells=0)
+    tracemalloc.start()
+    try:
+        for block in range(blocks):
+            values = pd.Series([*(f"{block} {number}" for number in range(900)), *["common"] * 100])
+            votes.add(values, np.arange(len(values)) % 3)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        assert votes.winners(values).tolist() == ["common"] * 3
+
+
+def test_values_that_no_votes_are_left_of_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "_PENDING_PAIRS", 1_000)
+    peak_of_votes(1)
+    assert peak_of_votes(60) < 1.5 * peak_of_votes(15)
+
+
+@settings(deadline=None)
+@given(rows, cuts)
+def test_majorities_stay_the_same_where_only_rivals_without_a_chance_are_forgotten(
+    cells: list[tuple[int, float | None, str | None]], edges: list[int]
+) -> None:
+    # Each condensed row has one value with more votes than all others together, which have to share the room.
+    chosen = [(member, 0.0, f"main {member}") for member in range(SIZE) for _ in range(len(cells) + 1)]
+    frame = as_frame([*chosen, *cells])
+    exact, cramped = MemberVotes(SIZE), MemberVotes(SIZE, most=SIZE, most_cells=0)
+    for votes in (exact, cramped):
+        for part in parts(frame, edges):
+            votes.add(part["text"], part["member"].to_numpy())
+            if votes is cramped and len(part):
+                votes._settle()
+    pd.testing.assert_series_equal(exact.winners(frame["text"]), cramped.winners(frame["text"]))
 
 
 @settings(deadline=None)

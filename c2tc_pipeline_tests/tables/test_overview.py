@@ -201,6 +201,27 @@ def test_counts_of_classes_that_come_late_have_zeros_before() -> None:
     assert CategoryCounts.of(pd.Series([1.0, 1, 2])).rows.tolist() == [2, 1]
 
 
+def test_a_block_of_too_many_strings_and_classes_is_given_up_before_a_table_is_made_of_them() -> None:
+    rows, classes = 20_000, 500
+    strings = pd.Series([None, *(f"s{number}" for number in range(rows - 1))], dtype="str")
+    codes = np.arange(rows) % classes
+    at_once, bit_by_bit = CategoryCounter(most=1_000), CategoryCounter(most=1_000)
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            at_once.add(strings, codes)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A table of all of them has 80 MB.
+    assert peak < 20_000_000
+    for start in range(0, rows, 300):
+        bit_by_bit.add(strings[start : start + 300], codes[start : start + 300])
+    for counter in (at_once, bit_by_bit):
+        assert (counter.is_exact, counter.distinct, counter.distinct_is_exact) == (False, rows - 1, True)
+    assert (at_once._missing.tolist(), bit_by_bit._missing.sum()) == ([2] + [0] * (classes - 1), 1)
+
+
 def test_gaps_before_the_first_value_are_counted_by_class_and_take_no_memory() -> None:
     gatherer = ColumnGatherer()
     gaps, codes, rows = pd.Series([None] * 20_000, dtype="str"), np.arange(20_000) % 3, np.arange(20_000)
