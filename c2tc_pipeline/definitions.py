@@ -1,7 +1,7 @@
 """What Dagster loads: the pipeline over one catalogue, wired together.
 
 Only wiring belongs here. The catalogue is the file in ``C2TC_CATALOGUE``, ``data/catalog.yaml`` without it; artefacts
-go to ``C2TC_STORAGE``, ``runs/store`` without it.
+go to ``C2TC_STORAGE``, ``runs/store`` without it. ``C2TC_STEPS`` says where steps are executed.
 """
 
 from __future__ import annotations
@@ -18,22 +18,13 @@ from c2tc_pipeline.orchestration.asset_options import RETRIES, AssetOptions
 from c2tc_pipeline.orchestration.assets import all_assets
 from c2tc_pipeline.orchestration.automation import automation_sensor
 from c2tc_pipeline.orchestration.checks import all_checks
+from c2tc_pipeline.orchestration.executors import step_executor
 from c2tc_pipeline.orchestration.io_managers import StoreIOManager
 from c2tc_pipeline.orchestration.partitions import Partitions
-from c2tc_pipeline.orchestration.preloading import PRELOADED
 from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource, PaperTablesResource
 from c2tc_pipeline.orchestration.schedules import nightly_schedules
 from c2tc_pipeline.orchestration.sensors import failure_sensor, source_sensor
 from c2tc_pipeline.tables import Catalogue, load_catalogue
-
-# Steps are forked from a process that has imported what they need: a step starts at once, and still can't take the run
-# along when it is killed. Two of them, because their number of threads is not ours to know.
-EXECUTOR = dg.multiprocess_executor.configured(
-    {
-        "max_concurrent": 2,
-        "start_method": {"forkserver": {"preload_modules": [*PRELOADED]}},
-    }
-)
 
 
 def build_defs(
@@ -83,7 +74,7 @@ def build_defs(
             "paper_tables": PaperTablesResource(),
             **(resource_overrides or {}),
         },
-        executor=EXECUTOR,
+        executor=step_executor(),
     )
 
 

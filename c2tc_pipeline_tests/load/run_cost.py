@@ -19,8 +19,28 @@ _PR_SET_CHILD_SUBREAPER = 36
 TABLE = "people"
 
 
-def run_costs(folder: Path) -> Iterator[tuple[str, float]]:
-    """Yield each job of one small table with its CPU seconds; for a process that has no other children, on Linux."""
+def execute_job(site: Site, job: str, partition: str, **environment: str) -> None:
+    """Execute a job for one partition in a process of its own, with the pipeline's executor."""
+    command = [sys.executable, "-m", "dagster", "job", "execute", "-m", "c2tc_pipeline.definitions", "-j", job]
+    subprocess.run(
+        [*command, "--tags", json.dumps(_tags(partition))],
+        env={**os.environ, **site._environment, **environment},
+        cwd=site.folder,
+        capture_output=True,
+        check=True,
+    )
+
+
+def run_costs(folder: Path, **environment: str) -> Iterator[tuple[str, float]]:
+    """Yield each job of one small table with its CPU seconds; for a process that has no other children, on Linux.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty.
+    **environment : str
+        Variables for the runs.
+    """
     # The process that steps are forked from outlives its run, and would be counted nowhere.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with Site(folder) as site:
@@ -28,14 +48,7 @@ def run_costs(folder: Path) -> Iterator[tuple[str, float]]:
         ratio = site.catalogue[TABLE].ratios[0]
         for job, partition in (("ingest_job", TABLE), ("condense_job", f"{TABLE}|{ratio!r}")):
             before = _cpu_of_children()
-            command = [sys.executable, "-m", "dagster", "job", "execute", "-m", "c2tc_pipeline.definitions", "-j", job]
-            subprocess.run(
-                [*command, "--tags", json.dumps(_tags(partition))],
-                env={**os.environ, **site._environment},
-                cwd=folder,
-                capture_output=True,
-                check=True,
-            )
+            execute_job(site, job, partition, **environment)
             _wait_for_all()
             [run] = site.instance.get_runs(limit=1)
             assert run.job_name == job

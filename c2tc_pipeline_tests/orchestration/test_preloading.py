@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import c2tc_pipeline
-from c2tc_pipeline.definitions import EXECUTOR
+from c2tc_pipeline.orchestration.executors import step_executor
 from c2tc_pipeline.orchestration.preloading import PRELOADED
 
 # Forks itself, as the executor's process does, and tells what its copy imports to do what every step does.
@@ -33,7 +33,7 @@ print(len(before), *sorted({name.partition(".")[0] for name in set(sys.modules) 
 
 
 def test_the_executor_preloads_them() -> None:
-    assert EXECUTOR.name == "multiprocess"
+    assert step_executor().name == "multiprocess"
     for name in PRELOADED:
         __import__(name)
 

@@ -1,0 +1,47 @@
+"""Where the steps of a run are executed: in processes of their own, or in the process of the run.
+
+Imports are most of what a run of a small table costs. In processes of their own, steps are forked from one that has
+imported what they need, beside the run, which has imported its own; a step that is killed, by the system for want of
+memory, say, is tried again, and does not take the run along. In the run's own process there is one set of imports and
+nothing to fork, so that a run of a small table costs half; but a step that is killed ends the run, and steps come one
+after the other. Retries of steps that fail, checks, versions and pools are the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+
+from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.orchestration.preloading import PRELOADED
+
+VARIABLE = "C2TC_STEPS"
+
+# Two of them, because their number of threads is not ours to know.
+_APART = dg.multiprocess_executor.configured(
+    {
+        "max_concurrent": 2,
+        "start_method": {"forkserver": {"preload_modules": [*PRELOADED]}},
+    }
+)
+_EXECUTORS = {"apart": _APART, "together": dg.in_process_executor}
+
+
+def step_executor() -> dg.ExecutorDefinition:
+    """Return what executes steps: ``C2TC_STEPS`` is ``apart``, as without it, or ``together``.
+
+    Raises
+    ------
+    InputError
+        When the variable holds something else.
+
+    Examples
+    --------
+    >>> step_executor().name
+    'multiprocess'
+    """
+    wanted = os.environ.get(VARIABLE, "").strip() or "apart"
+    if wanted not in _EXECUTORS:
+        raise InputError(f"{VARIABLE} is {wanted!r}; set it to one of: {', '.join(_EXECUTORS)}.")
+    return _EXECUTORS[wanted]
