@@ -162,7 +162,7 @@ class ClassRows:
             assert start is not None
             result = lloyd(self.engine, blocks, start, executor=self.executor, max_iter=max_iter, tol=tol)
         else:
-            result = self._call(_fit, self.engine.pinned(), blocks[0], k, start, _seeds(seed)[1], max_iter, tol)
+            result = self._call(_fit, self.engine, blocks[0], k, start, _seeds(seed)[1], max_iter, tol)
         if weight is None or equal is None:
             return result
         return replace(result, labels=looked_up(result.labels, equal.group))

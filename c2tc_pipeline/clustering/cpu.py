@@ -1,7 +1,7 @@
-"""The CPU engine: scikit-learn's compiled Lloyd step.
+"""The CPU engine: full steps by :mod:`~c2tc_pipeline.clustering.assignment`, then steps among near centres where many.
 
-The kernel is private to scikit-learn, so this file is the only one that may touch it. It is worth that: the public
-``KMeans`` copies and centres the rows on every call and offers neither a warm-started step nor our stopping rule.
+Sums are made after all rows have their labels, in float64 and in the order of the rows: a seed gives the same bytes on
+any number of threads.
 """
 
 from __future__ import annotations
@@ -9,31 +9,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
 
+from c2tc_pipeline.clustering.assignment import nearest_centers, wants_columns
 from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.near_steps import NEIGHBOURS, REFRESH, NearSteps, nearest_around, neighbours
-from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
-from c2tc_pipeline.threads import cores, one_blas_thread
+from c2tc_pipeline.clustering.partition import PartitionSums, RepeatedSums, own_gaps, partition_sums
+from c2tc_pipeline.threads import cores
 
-# The kernel adds the sums of its threads in the order in which they finish. Two summands commute to the bit, three do
-# not; beyond two threads the sums are made outside the kernel, so that a seed gives the same bytes every time.
-_MOST_REPEATABLE_THREADS = 2
-# Multiplications below which waking a second thread takes longer than it saves.
-_SMALL_STEP = 20_000_000
-
-
+# Work below which waking a second thread takes longer than it saves: multiplications, and for each score as many again
+# as it takes to find the largest.
+_SMALL_STEP = 8_000_000
+_WORK_PER_SCORE = 16
 # From so many rows and centres on, looking at the centres around one's own saves more than it costs to sort rows by it.
 _MANY_ROWS = 40_000
 _MANY_CENTERS = 4 * NEIGHBOURS
+
+
+# Cells up to which rows are held in two more forms that steps want: 24 MiB for rows in float32.
+_SMALL_CELLS = 2**21
 
 
 @dataclass
 class _Rows:
     X: np.ndarray
     weight: np.ndarray
-    labels: np.ndarray
     near: NearSteps | None = None
+    columns: np.ndarray | None = None
+    repeated: RepeatedSums | None = None
+
+    def prepare(self, k: int) -> None:
+        """Bring rows that steps will be repeated on to the forms that steps want."""
+        if self.X.size > _SMALL_CELLS:
+            return
+        if self.columns is None and wants_columns(len(self.X), k):
+            self.columns = np.ascontiguousarray(self.X.T)
+        if self.repeated is None:
+            self.repeated = RepeatedSums(self.X, self.weight)
+
+    def sums(self, labels: np.ndarray, k: int) -> PartitionSums:
+        if self.repeated is None:
+            return partition_sums(self.X, labels, k, self.weight, power=False)
+        return self.repeated.over(labels, k)
 
 
 def _moved(rows: _Rows, centers: np.ndarray, labels: np.ndarray, sums: PartitionSums) -> tuple[np.ndarray, np.ndarray]:
@@ -52,8 +68,7 @@ class CpuEngine(Engine):
     Parameters
     ----------
     threads : int, optional
-        Threads of a large step, instead of as many as OpenMP would take here: the last bits of a class that is computed
-        elsewhere are then those of a class computed here.
+        Threads of a large step, instead of as many as OpenMP would take here. The result is the same to the bit.
 
     Examples
     --------
@@ -66,10 +81,6 @@ class CpuEngine(Engine):
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads
-
-    def pinned(self) -> CpuEngine:
-        """Return the engine that does elsewhere what this one does here, to the bit."""
-        return CpuEngine(self.threads or cores())
 
     def alone(self) -> CpuEngine:
         return CpuEngine(1)
@@ -84,21 +95,15 @@ class CpuEngine(Engine):
         return nearest_around(X, labels, centers, around)
 
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> _Rows:
-        weight = np.ones(len(X), X.dtype) if weight is None else weight.astype(X.dtype)
-        return _Rows(np.ascontiguousarray(X), weight, np.empty(len(X), dtype=np.int32))
+        weight = np.ones(len(X)) if weight is None else weight.astype(np.float64)
+        return _Rows(np.ascontiguousarray(X), weight)
 
     def update(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.looks_around(len(rows.X), len(centers)):
             return self._update_near(rows, centers)
-        if self._threads(rows, centers) > _MOST_REPEATABLE_THREADS:
-            # Sums that are added in a fixed order, on any number of threads.
-            labels = self.assign(rows, centers)
-            sums = partition_sums(rows.X, labels, len(centers), rows.weight, power=False)
-            return _moved(rows, centers, labels, sums)
-        updated = np.zeros_like(centers)
-        counts = np.zeros(len(centers), dtype=rows.X.dtype)
-        self._run(rows, centers, updated, counts, update_centers=True)
-        return updated, counts.astype(np.float64)
+        rows.prepare(len(centers))
+        labels = self.assign(rows, centers)
+        return _moved(rows, centers, labels, rows.sums(labels, len(centers)))
 
     def _update_near(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Do a step in full, as the first, or among the centres around those that the rows have from the last one."""
@@ -110,31 +115,13 @@ class CpuEngine(Engine):
         return _moved(rows, centers, rows.near.labels, sums)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
-        # Means of blocks come in float64 and slices of rows with gaps; the kernel takes neither.
-        centers = np.ascontiguousarray(centers, dtype=rows.X.dtype)
-        self._run(rows, centers, centers.copy(), np.zeros(len(centers), rows.X.dtype), update_centers=False)
-        return rows.labels.copy()
+        # Means of blocks come in float64.
+        centers = centers.astype(rows.X.dtype, copy=False)
+        return nearest_centers(rows.X, centers, self._threads(rows, centers), columns=rows.columns)
 
     def _threads(self, rows: _Rows, centers: np.ndarray) -> int:
         """Return how many threads a step is worth."""
-        if rows.X.size * len(centers) < _SMALL_STEP:
+        n, d = rows.X.shape
+        if n * len(centers) * (d + _WORK_PER_SCORE) < _SMALL_STEP:
             return 1
         return self.threads or cores()
-
-    def _run(
-        self, rows: _Rows, centers: np.ndarray, updated: np.ndarray, counts: np.ndarray, *, update_centers: bool
-    ) -> None:
-        shift = np.zeros(len(centers), dtype=rows.X.dtype)
-        # The kernel runs one small matrix product per thread; BLAS threads inside OpenMP threads would fight.
-        with one_blas_thread():
-            lloyd_iter_chunked_dense(
-                rows.X,
-                rows.weight,
-                centers,
-                updated,
-                counts,
-                rows.labels,
-                shift,
-                self._threads(rows, centers),
-                update_centers=update_centers,
-            )

@@ -39,10 +39,6 @@ class Engine(ABC):
     def assign(self, rows: Any, centers: np.ndarray) -> np.ndarray:
         """Return the nearest centre of each row, as int32."""
 
-    def pinned(self) -> Engine:
-        """Return the engine that does elsewhere what this one does here, to the bit where it can."""
-        return self
-
     def alone(self) -> Engine:
         """Return the engine on one thread, for work that goes on beside other work of the same kind."""
         return self
@@ -117,7 +113,7 @@ class Engine(ABC):
 
 
 def make_engine(device: str = "auto") -> Engine:
-    """Return the engine for a device setting: scikit-learn's compiled Lloyd on the CPU, torch elsewhere."""
+    """Return the engine for a device setting: numpy's matrix products on the CPU, torch elsewhere."""
     resolved = resolve_device(device)
     if resolved == "cpu":
         from c2tc_pipeline.clustering.cpu import CpuEngine

@@ -146,9 +146,6 @@ class PretendedGpu(CpuEngine):
 
     device = "cuda"
 
-    def pinned(self) -> CpuEngine:
-        return PretendedGpu(1)
-
     def alone(self) -> CpuEngine:
         return PretendedGpu(1)
 
