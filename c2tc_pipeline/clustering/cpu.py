@@ -1,7 +1,7 @@
-"""The CPU engine: full steps by :mod:`~c2tc_pipeline.clustering.assignment`, then steps among near centres where many.
+"""The CPU engine: which of the ways to do a step is the fastest for so many rows and centres.
 
-Sums are made after all rows have their labels, in float64 and in the order of the rows: a seed gives the same bytes on
-any number of threads.
+Whichever it is, a seed gives the same bytes on any number of threads: what is added up is added on one thread, in the
+order of the rows.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from c2tc_pipeline.clustering.assignment import nearest_centers, wants_columns
+from c2tc_pipeline.clustering.assignment import nearest_centers
 from c2tc_pipeline.clustering.engine import Engine
+from c2tc_pipeline.clustering.few_centers import nearest_of_few, step_of_few
 from c2tc_pipeline.clustering.near_steps import NEIGHBOURS, REFRESH, NearSteps, nearest_around, neighbours
-from c2tc_pipeline.clustering.partition import PartitionSums, RepeatedSums, own_gaps, partition_sums
+from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
 from c2tc_pipeline.threads import cores
 
-# Work below which waking a second thread takes longer than it saves: multiplications, and for each score as many again
-# as it takes to find the largest.
-_SMALL_STEP = 8_000_000
-_WORK_PER_SCORE = 16
+# Multiplications below which waking a second thread takes longer than it saves.
+_SMALL_STEP = 20_000_000
+# Centres up to which scikit-learn's kernel is faster than numpy, and multiplications up to which it does a whole step
+# on one thread: from there on it saves more to share the search for labels than it costs to sum rows apart from it.
+_FEW_CENTERS = 120
+_SMALL_STEP_OF_FEW = 50_000_000
 # From so many rows and centres on, looking at the centres around one's own saves more than it costs to sort rows by it.
 _MANY_ROWS = 40_000
 _MANY_CENTERS = 4 * NEIGHBOURS
-
-
-# Cells up to which rows are held in two more forms that steps want: 24 MiB for rows in float32.
-_SMALL_CELLS = 2**21
 
 
 @dataclass
@@ -34,22 +33,10 @@ class _Rows:
     X: np.ndarray
     weight: np.ndarray
     near: NearSteps | None = None
-    columns: np.ndarray | None = None
-    repeated: RepeatedSums | None = None
 
-    def prepare(self, k: int) -> None:
-        """Bring rows that steps will be repeated on to the forms that steps want."""
-        if self.X.size > _SMALL_CELLS:
-            return
-        if self.columns is None and wants_columns(len(self.X), k):
-            self.columns = np.ascontiguousarray(self.X.T)
-        if self.repeated is None:
-            self.repeated = RepeatedSums(self.X, self.weight)
-
-    def sums(self, labels: np.ndarray, k: int) -> PartitionSums:
-        if self.repeated is None:
-            return partition_sums(self.X, labels, k, self.weight, power=False)
-        return self.repeated.over(labels, k)
+    def work(self, centers: np.ndarray) -> int:
+        """Return how many multiplications a full step takes."""
+        return int(self.X.size * len(centers))
 
 
 def _moved(rows: _Rows, centers: np.ndarray, labels: np.ndarray, sums: PartitionSums) -> tuple[np.ndarray, np.ndarray]:
@@ -95,15 +82,17 @@ class CpuEngine(Engine):
         return nearest_around(X, labels, centers, around)
 
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> _Rows:
-        weight = np.ones(len(X)) if weight is None else weight.astype(np.float64)
+        weight = np.ones(len(X), X.dtype) if weight is None else weight.astype(X.dtype)
         return _Rows(np.ascontiguousarray(X), weight)
 
     def update(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.looks_around(len(rows.X), len(centers)):
             return self._update_near(rows, centers)
-        rows.prepare(len(centers))
+        if len(centers) <= _FEW_CENTERS and rows.work(centers) < _SMALL_STEP_OF_FEW:
+            return step_of_few(rows.X, rows.weight, centers)
         labels = self.assign(rows, centers)
-        return _moved(rows, centers, labels, rows.sums(labels, len(centers)))
+        sums = partition_sums(rows.X, labels, len(centers), rows.weight, power=False)
+        return _moved(rows, centers, labels, sums)
 
     def _update_near(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Do a step in full, as the first, or among the centres around those that the rows have from the last one."""
@@ -115,13 +104,9 @@ class CpuEngine(Engine):
         return _moved(rows, centers, rows.near.labels, sums)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
-        # Means of blocks come in float64.
-        centers = centers.astype(rows.X.dtype, copy=False)
-        return nearest_centers(rows.X, centers, self._threads(rows, centers), columns=rows.columns)
-
-    def _threads(self, rows: _Rows, centers: np.ndarray) -> int:
-        """Return how many threads a step is worth."""
-        n, d = rows.X.shape
-        if n * len(centers) * (d + _WORK_PER_SCORE) < _SMALL_STEP:
-            return 1
-        return self.threads or cores()
+        # Means of blocks come in float64 and slices of rows with gaps; the kernel takes neither.
+        centers = np.ascontiguousarray(centers, dtype=rows.X.dtype)
+        threads = 1 if rows.work(centers) < _SMALL_STEP else self.threads or cores()
+        if len(centers) <= _FEW_CENTERS:
+            return nearest_of_few(rows.X, rows.weight, centers, threads)
+        return nearest_centers(rows.X, centers, threads)

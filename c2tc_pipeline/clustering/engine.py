@@ -113,7 +113,7 @@ class Engine(ABC):
 
 
 def make_engine(device: str = "auto") -> Engine:
-    """Return the engine for a device setting: numpy's matrix products on the CPU, torch elsewhere."""
+    """Return the engine for a device setting: numpy and scikit-learn on the CPU, torch elsewhere."""
     resolved = resolve_device(device)
     if resolved == "cpu":
         from c2tc_pipeline.clustering.cpu import CpuEngine

@@ -11,9 +11,6 @@ from scipy import sparse
 
 # Cells handled at once where float64 copies of rows are made: 2 MiB, which stay in a processor's cache.
 CHUNK_CELLS = 2**18
-# Clusters up to which rows are summed in so many turns.
-_FEW_CLUSTERS = 16
-_TURNS = 4
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,12 @@ def partition_sums(
     """Sum rows by cluster in float64, whatever the precision of ``X``; their power takes as long, and can be left."""
     total = PartitionSums(np.zeros((k, X.shape[1])), np.zeros(k), 0.0)
     # Adding up the sums of a chunk costs as many cells as there are sums.
-    for rows in chunks(*X.shape, cells=CHUNK_CELLS + 4 * k * X.shape[1]):
-        block = X[rows].astype(np.float64)
+    runs = list(chunks(*X.shape, cells=CHUNK_CELLS + 4 * k * X.shape[1]))
+    # One copy that is written over: memory that is new for each chunk would take as long to get as to fill.
+    held = np.empty((runs[0].stop if runs else 0, X.shape[1]))
+    for rows in runs:
+        block = held[: rows.stop - rows.start]
+        block[:] = X[rows]
         block_weight = np.ones(len(block)) if weight is None else weight[rows].astype(np.float64)
         squares = float(np.einsum("ij,ij,i->", block, block, block_weight)) if power else math.nan
         sums = _picks(labels[rows], block_weight, k) @ block
@@ -73,51 +74,8 @@ def partition_sums(
     return total
 
 
-class RepeatedSums:
-    """Sums of the same rows over one partition after another, as :func:`partition_sums` makes them.
-
-    A step on a small class takes so little time that bringing its rows to float64 anew would show.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    weight : ndarray of shape (n,)
-        Their weights.
-
-    Examples
-    --------
-    >>> sums = RepeatedSums(np.array([[0.0], [2.0], [5.0]], dtype=np.float32), np.ones(3))
-    >>> sums.over(np.array([0, 0, 1], dtype=np.int32), 2).means().ravel()
-    array([1., 5.])
-    >>> sums.over(np.array([0, 1, 1], dtype=np.int32), 2).means().ravel()
-    array([0. , 3.5])
-    """
-
-    def __init__(self, X: np.ndarray, weight: np.ndarray) -> None:
-        # A further column of ones adds up the weights.
-        self._extended = np.ones((len(X), X.shape[1] + 1))
-        self._extended[:, :-1] = X
-        self._labels = np.zeros(len(X), dtype=np.int32)
-        self._weight = weight.astype(np.float64)
-        self._k = 0
-
-    def over(self, labels: np.ndarray, k: int) -> PartitionSums:
-        """Sum the rows by cluster."""
-        if self._k != k:
-            self._k = k
-            # With few clusters a row often waits for the sum that the row before it is added to: turns have their own.
-            self._turns = _TURNS if k <= _FEW_CLUSTERS else 1
-            self._shifts = (np.arange(len(labels)) % self._turns * k).astype(np.int32)
-            self._picks = _picks(self._labels, self._weight, self._turns * k)
-        # The matrix shares these labels, so that it need not be made again.
-        np.add(labels, self._shifts, out=self._labels)
-        totals = (self._picks @ self._extended).reshape(self._turns, k, -1).sum(axis=0)
-        return PartitionSums(totals[:, :-1], totals[:, -1], math.nan)
-
-
 def _picks(labels: np.ndarray, weight: np.ndarray, k: int) -> sparse.csc_array:
-    """Return the matrix whose product with rows is their sums by cluster; it shares the arrays given."""
+    """Return the matrix whose product with rows is their sums by cluster."""
     # Indices of one width, and the one that labels have: otherwise they are all copied.
     ends = np.arange(len(labels) + 1, dtype=np.int32)
     return sparse.csc_array((weight, labels.astype(np.int32, copy=False), ends), shape=(k, len(labels)))
