@@ -25,7 +25,7 @@ from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 from c2tc_pipeline.storage.arrays import open_arrays
 
 # Part of every key: raised by any change of a method that changes what it makes.
-CONTEST_VERSION = 4
+CONTEST_VERSION = 5
 
 # What a contender may be set to about how much its rows count; the sampler knows neither.
 _WEIGHTING = ("weighted", "pull")
