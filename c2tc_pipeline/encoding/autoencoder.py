@@ -2,13 +2,15 @@
 
 A row's input is one row from each column's similarity table S_j, side by side. So the first layer is a sum of looked-up
 rows of S_j W_j. With a linear last layer x' = U g + b, the squared error |x - x'|^2 expands into |x|^2, a look-up in
-S_j U_j for the cross term, and a small quadratic form in U'U for |x'|^2. Loss and gradients are those of the dense
-network. How it is trained is in :mod:`c2tc_pipeline.encoding.autoencoder_training`.
+S_j U_j for the cross term, and a small quadratic form in U'U for |x'|^2. What the errors of many rows have of |x|^2 and
+of x.b depends on sums over these rows alone, which are made once. Loss and gradients are those of the dense network.
+How it is trained is in :mod:`c2tc_pipeline.encoding.autoencoder_training`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -106,21 +108,58 @@ class FactorisedAutoencoder(torch.nn.Module):
     def loss(self, places: torch.Tensor) -> torch.Tensor:
         """Return the squared reconstruction error of each row, given by the category in each column."""
         batch = self.batch(places)
-        return self.batch_loss(batch, self.powers(batch))
+        biased = batch.sums(self.looked_up(self.b_out[:, None]))[:, 0]
+        return self.powers(batch) - 2 * biased + self.b_out @ self.b_out + self._decoded(batch)
 
-    def batch_loss(self, batch: RowBatch, powers: torch.Tensor) -> torch.Tensor:
-        """Return the squared reconstruction error of prepared rows with known input norms."""
-        hidden = self.w_in.shape[1]
-        # Inputs meet the first layer, the output layer and its bias in one look-up: x.W, x.U and x.b side by side.
-        table = self.looked_up(torch.cat([self.w_in, self.w_out, self.b_out[:, None]], dim=1))
-        met: torch.Tensor = _LookUp.apply(table, batch)
-        first, crossed, biased = met[:, :hidden], met[:, hidden:-1], met[:, -1]
+    def summed_loss(self, rows: WeightedRows) -> torch.Tensor:
+        """Return the weighted sum of the squared reconstruction errors of prepared rows."""
+        biased = rows.weight.sum() * (self.b_out @ self.b_out) - 2 * (rows.inputs @ self.b_out)
+        return rows.power + biased + rows.weight @ self._decoded(rows.batch)
+
+    def _decoded(self, batch: RowBatch) -> torch.Tensor:
+        """Return the part of each row's error that depends on what was decoded: |U g|^2 - 2 x.U g + 2 b.U g."""
+        # Inputs meet the first layer and the output layer in one look-up: x.W and x.U side by side.
+        met: torch.Tensor = _LookUp.apply(self.looked_up(torch.cat([self.w_in, self.w_out], dim=1)), batch)
+        first, crossed = met.tensor_split(2, dim=1)
         code = torch.relu(first + self.b_in) @ self.w_code + self.b_code
         g = torch.relu(code @ self.w_back + self.b_back)
-        cross = (crossed * g).sum(dim=1) + biased
-        output = ((g @ (self.w_out.T @ self.w_out)) * g).sum(dim=1)
-        bias = 2 * (g @ (self.w_out.T @ self.b_out)) + (self.b_out**2).sum()
-        return powers - 2 * cross + output + bias
+        return ((g @ (self.w_out.T @ self.w_out) + 2 * (self.w_out.T @ self.b_out - crossed)) * g).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Rows that go through a device together, and what their errors have in common whatever the weights of the layers.
+
+    Parameters
+    ----------
+    batch : RowBatch
+        The rows.
+    weight : tensor of shape (n,)
+        How much each counts.
+    power : tensor
+        The weighted sum of the squared norms of their inputs.
+    inputs : tensor of shape (D,)
+        The weighted sum of their inputs.
+    """
+
+    batch: RowBatch
+    weight: torch.Tensor
+    power: torch.Tensor
+    inputs: torch.Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, model: FactorisedAutoencoder, batch: RowBatch, weight: torch.Tensor) -> WeightedRows:
+        """Prepare rows for many steps of a model.
+
+        Examples
+        --------
+        >>> model = FactorisedAutoencoder([torch.eye(3)], latent=1, hidden=4, generator=torch.Generator())
+        >>> WeightedRows.of(model, model.batch(torch.tensor([[0], [2]])), torch.tensor([1.0, 3.0])).inputs.tolist()
+        [1.0, 0.0, 3.0]
+        """
+        inputs = model.spread_back(batch.sums_back(weight[:, None]))[:, 0]
+        return cls(batch, weight, weight @ model.powers(batch), inputs)
 
 
 def _packing(sizes: Sequence[int]) -> list[tuple[int, int]]:

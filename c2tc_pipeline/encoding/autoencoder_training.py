@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.devices import Place, on_device
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, WeightedRows
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
-from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch, distinct_rows
+from c2tc_pipeline.encoding.look_ups import JoinedColumns, distinct_rows
 from c2tc_pipeline.encoding.stored_state import array
 from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
@@ -217,7 +217,7 @@ def _train_at(
     start_at_components(model, joined.batch(torch.arange(len(rows), device=place.device)), weight, generator)
     schedule = Schedule.draw(len(rows), size, settings.epochs, generator)
     batches = [
-        [_Part.of(model, joined, part, weight, len(picked)) for part in picked.split(place.part_of(len(picked)))]
+        [WeightedRows.of(model, joined.batch(part), weight[part]) for part in picked.split(place.part_of(len(picked)))]
         for picked in (batch.to(place.device) for batch in schedule.batches)
     ]
     flat = FlatWeights(model)
@@ -240,38 +240,17 @@ def _train_at(
     return TrainedAutoencoder(**encoder, losses=np.asarray(losses))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What a step needs of the rows that go through the device together: a batch or a part of one."""
-
-    rows: RowBatch
-    powers: torch.Tensor
-    weight: torch.Tensor
-    batch_size: int
-
-    @classmethod
-    def of(
-        cls,
-        model: FactorisedAutoencoder,
-        joined: JoinedColumns,
-        picked: torch.Tensor,
-        weight: torch.Tensor,
-        batch_size: int,
-    ) -> _Part:
-        prepared = joined.batch(picked)
-        return cls(prepared, model.powers(prepared), weight[picked], batch_size)
-
-
 def _loss_and_gradients(
-    model: FactorisedAutoencoder, parts: Sequence[_Part]
+    model: FactorisedAutoencoder, parts: Sequence[WeightedRows]
 ) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
     """Return the summed loss of a batch and the gradients of its mean, added up over its parts."""
     tensors = list(model.parameters())
     total = torch.zeros((), device=tensors[0].device)
     gradients: Sequence[torch.Tensor] = ()
+    batch_size = sum(len(part.weight) for part in parts)
     for part in parts:
-        loss = (model.batch_loss(part.rows, part.powers) * part.weight).sum()
-        added = torch.autograd.grad(loss / part.batch_size, tensors)
+        loss = model.summed_loss(part)
+        added = torch.autograd.grad(loss / batch_size, tensors)
         gradients = [a.add_(b) for a, b in zip(gradients, added, strict=True)] if gradients else added
         total += loss.detach()
     return total, gradients

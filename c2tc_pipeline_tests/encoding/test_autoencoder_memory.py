@@ -12,23 +12,22 @@ import torch
 
 from c2tc_pipeline.devices import watch_fallbacks
 from c2tc_pipeline.encoding import autoencoder_training
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, WeightedRows
 from c2tc_pipeline.encoding.autoencoder_training import (
     AutoencoderSettings,
     TrainedAutoencoder,
     _loss_and_gradients,
-    _Part,
     train_autoencoder,
 )
-from c2tc_pipeline.encoding.look_ups import JoinedColumns, RowBatch
+from c2tc_pipeline.encoding.look_ups import JoinedColumns
 from c2tc_pipeline_tests.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 
 STEP = "autoencoder training"
 SETTINGS = AutoencoderSettings(latent=2, hidden=6, epochs=1, batch_size=24)
 
 
-def rows_of(model: FactorisedAutoencoder, batch: RowBatch, powers: torch.Tensor) -> int:
-    return len(powers)
+def rows_of(model: FactorisedAutoencoder, rows: WeightedRows) -> int:
+    return len(rows.weight)
 
 
 RNG = np.random.default_rng(0)
@@ -41,7 +40,7 @@ def trained(device: str = "cpu") -> TrainedAutoencoder:
 
 
 def give(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> None:
-    monkeypatch.setattr(FactorisedAutoencoder, "batch_loss", memory.under(FactorisedAutoencoder.batch_loss, rows_of))
+    monkeypatch.setattr(FactorisedAutoencoder, "summed_loss", memory.under(FactorisedAutoencoder.summed_loss, rows_of))
 
 
 def assert_same(ours: TrainedAutoencoder, theirs: TrainedAutoencoder, rtol: float) -> None:
@@ -71,7 +70,7 @@ def test_parts_pull_as_the_whole_batch_does(size: int) -> None:
 
     def pull(size: int) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
         parts = torch.arange(50).split(size)
-        return _loss_and_gradients(model, [_Part.of(model, joined, part, weight, batch_size=50) for part in parts])
+        return _loss_and_gradients(model, [WeightedRows.of(model, joined.batch(part), weight[part]) for part in parts])
 
     (loss, gradients), (whole_loss, whole_gradients) = pull(size), pull(50)
     torch.testing.assert_close(loss, whole_loss)

@@ -65,8 +65,8 @@ def on(device: str) -> dict[str, Any]:
 def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory) -> str:
     """Let memory run out inside the work of an asset; return what the work is called."""
     if asset == "encoder":
-        limited = memory.under(FactorisedAutoencoder.batch_loss, lambda model, batch, powers: len(powers))
-        monkeypatch.setattr(FactorisedAutoencoder, "batch_loss", limited)
+        limited = memory.under(FactorisedAutoencoder.summed_loss, lambda model, rows: len(rows.weight))
+        monkeypatch.setattr(FactorisedAutoencoder, "summed_loss", limited)
         return "autoencoder training"
     if asset == "evaluation_scores":
         build = network.train

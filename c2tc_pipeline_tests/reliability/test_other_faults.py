@@ -87,11 +87,11 @@ def test_the_clock_jumps(made: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_memory_runs_out_in_the_torch_step(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     before = stored_state(rig)
     rig.overrides["cache"] = CacheResource(directory=str(rig.folder / "cold"))
-    loss = FactorisedAutoencoder.batch_loss
+    loss = FactorisedAutoencoder.summed_loss
 
     def limit(memory: Memory) -> None:
-        limited = memory.under(loss, lambda model, batch, powers: len(powers))
-        monkeypatch.setattr(FactorisedAutoencoder, "batch_loss", limited)
+        limited = memory.under(loss, lambda model, rows: len(rows.weight))
+        monkeypatch.setattr(FactorisedAutoencoder, "summed_loss", limited)
 
     limit(Memory(at=Always()))
     result = rig.make("encoder", TABLE)
