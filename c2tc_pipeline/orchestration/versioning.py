@@ -28,14 +28,14 @@ _RECIPE_LENGTH = 40
 ALGORITHM_VERSIONS = {
     "raw_table": "1",
     "validated_table": "1",
-    "encoder": "3",
+    "encoder": "4",
     "encoded_table": "1",
-    "cluster_allocation": "3",
-    "condensed_table": "4",
+    "cluster_allocation": "4",
+    "condensed_table": "5",
     "evaluation_scores": "3",
     "report": "1",
     "leaderboard": "1",
-    "experiment_scores": "3",
+    "experiment_scores": "4",
     "experiment_report": "1",
 }
 """Raise an asset's number whenever the same inputs and settings give another result.
