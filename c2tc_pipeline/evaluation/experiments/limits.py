@@ -93,7 +93,7 @@ def _uses_cuda() -> bool:
 
 
 def _work_and_tell(work: Callable[[], Any], sender: Connection, gigabytes: float) -> None:
-    _die_with_parent()
+    die_with_parent()
     _limit_memory(gigabytes)
     outcome = _attempt(work)
     sender.send(outcome)
@@ -113,8 +113,8 @@ def _attempt(work: Callable[[], T]) -> Outcome[T]:
         return Outcome(FAILED, reason=f"{type(error).__name__}: {error}")
 
 
-def _die_with_parent() -> None:
-    """Have the system end this process when the one that waits for it is killed; on Linux only."""
+def die_with_parent() -> None:
+    """Have the system end this process when the one that started it is killed; on Linux only."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

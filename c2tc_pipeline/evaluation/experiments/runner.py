@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.managers import SyncManager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.evaluation.experiments.effort import condensation_effort, trial_effort
 from c2tc_pipeline.evaluation.experiments.grid import Experiment
 from c2tc_pipeline.evaluation.experiments.group import Group, groups_of, run_group
+from c2tc_pipeline.evaluation.experiments.limits import die_with_parent
 from c2tc_pipeline.evaluation.experiments.scaling import run_scaling
 from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.tables import TableSpec
@@ -116,7 +118,9 @@ def _in_processes(
 ) -> list[list[dict[str, Any]]]:
     # Fresh processes: a copy of this one could hold locks of threads that it does not have.
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
+    manager = SyncManager(ctx=context)
+    manager.start(die_with_parent)
+    with manager:
         news = manager.Queue()
         pool = ProcessPoolExecutor(min(jobs, len(groups)), mp_context=context, initializer=_start, initargs=(news,))
         try:
@@ -155,6 +159,7 @@ _news: Any = None
 
 def _start(news: Any) -> None:
     global _news
+    die_with_parent()
     _news = news
 
 

@@ -80,21 +80,34 @@ def test_no_process_is_left_behind() -> None:
     assert not multiprocessing.active_children()
 
 
+HANGING_WORK = """
+import os, threading
+from c2tc_pipeline.evaluation.experiments.limits import run_limited
+def work():
+    print(os.getpid(), flush=True)
+    threading.Event().wait()
+run_limited(work, seconds=600, gigabytes=1)
+"""
+HANGING_WORKER = """
+import multiprocessing, os, signal, threading
+from concurrent.futures import ProcessPoolExecutor
+from c2tc_pipeline.evaluation.experiments.runner import _start
+context = multiprocessing.get_context("spawn")
+pool = ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(None,))
+print(pool.submit(os.getpid).result(), flush=True)
+pool.submit(signal.pause)
+threading.Event().wait()
+"""
+
+
 @linux
-def test_the_work_ends_with_the_process_that_waits_for_it() -> None:
-    """A worker that is killed takes the method it runs along."""
-    script = (
-        "import os, threading\n"
-        "from c2tc_pipeline.evaluation.experiments.limits import run_limited\n"
-        "def work():\n"
-        "    print(os.getpid(), flush=True)\n"
-        "    threading.Event().wait()\n"
-        "run_limited(work, seconds=600, gigabytes=1)\n"
-    )
-    worker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert worker.stdout is not None
-    assert int(worker.stdout.readline())
-    worker.kill()
-    worker.wait()
+@pytest.mark.parametrize("script", [HANGING_WORK, HANGING_WORKER], ids=["condensation", "worker of an experiment"])
+def test_the_work_ends_with_the_process_that_waits_for_it(script: str) -> None:
+    """An experiment that is killed takes its workers along, and a worker the method that it runs."""
+    waiting = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert waiting.stdout is not None
+    assert int(waiting.stdout.readline())
+    waiting.kill()
+    waiting.wait()
     # The pipe ends when the last process that holds it is gone: were the work to go on, this would wait for ever.
-    assert worker.stdout.read() == ""
+    assert waiting.stdout.read() == ""
