@@ -14,7 +14,8 @@ from c2tc_pipeline.clustering.assignment import nearest_centers
 from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.few_centers import nearest_of_few, step_of_few
 from c2tc_pipeline.clustering.near_steps import NEIGHBOURS, REFRESH, NearSteps, nearest_around, neighbours
-from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
+from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps
+from c2tc_pipeline.clustering.running_sums import RunningSums
 from c2tc_pipeline.threads import cores
 
 # Multiplications below which waking a second thread takes longer than it saves.
@@ -33,6 +34,7 @@ class _Rows:
     X: np.ndarray
     weight: np.ndarray
     near: NearSteps | None = None
+    kept: RunningSums | None = None
 
     def work(self, centers: np.ndarray) -> int:
         """Return how many multiplications a full step takes."""
@@ -91,17 +93,18 @@ class CpuEngine(Engine):
         if len(centers) <= _FEW_CENTERS and rows.work(centers) < _SMALL_STEP_OF_FEW:
             return step_of_few(rows.X, rows.weight, centers)
         labels = self.assign(rows, centers)
-        sums = partition_sums(rows.X, labels, len(centers), rows.weight, power=False)
-        return _moved(rows, centers, labels, sums)
+        if rows.kept is None or len(rows.kept.sums.counts) != len(centers):
+            rows.kept = RunningSums(rows.X, rows.weight, labels, len(centers))
+        return _moved(rows, centers, labels, rows.kept.move(labels))
 
     def _update_near(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Do a step in full, as the first, or among the centres around those that the rows have from the last one."""
         if rows.near is None:
             labels = self.assign(rows, centers)
             rows.near = NearSteps(rows.X, rows.weight, labels, len(centers))
-            return _moved(rows, centers, labels, rows.near.sums)
+            return _moved(rows, centers, labels, rows.near.kept.sums)
         sums = rows.near.step(centers)
-        return _moved(rows, centers, rows.near.labels, sums)
+        return _moved(rows, centers, rows.near.kept.labels, sums)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
         # Means of blocks come in float64 and slices of rows with gaps; the kernel takes neither.

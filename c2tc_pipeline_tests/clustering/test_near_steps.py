@@ -43,10 +43,10 @@ def test_the_loss_never_rises_and_sums_stay_true(seed: int, around: int, count: 
         steps, before = NearSteps(X, weight, labels, len(centers)), np.inf
         for _ in range(count):
             sums = steps.step(centers)
-            fresh = partition_sums(X, steps.labels, len(centers), weight)
+            fresh = partition_sums(X, steps.kept.labels, len(centers), weight)
             np.testing.assert_allclose(sums.sums, fresh.sums, atol=1e-9)
             np.testing.assert_array_equal(sums.counts, fresh.counts)
-            loss = float(own_gaps(X, steps.labels, fresh.means()) @ weight)
+            loss = float(own_gaps(X, steps.kept.labels, fresh.means()) @ weight)
             assert loss <= before * (1 + 1e-6)
             before, centers = loss, fresh.means().astype(np.float32)
 
@@ -58,7 +58,7 @@ def test_with_all_centres_around_it_is_a_step_of_lloyd(seed: int) -> None:
     steps = NearSteps(X, weight, labels, len(centers))
     steps.step(centers)
     gaps = ((X[:, None].astype(np.float64) - centers[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(own_gaps(X, steps.labels, centers), gaps.min(axis=1), atol=1e-6)
+    np.testing.assert_allclose(own_gaps(X, steps.kept.labels, centers), gaps.min(axis=1), atol=1e-6)
 
 
 def test_the_engine_ends_as_with_full_steps(monkeypatch: pytest.MonkeyPatch) -> None:
