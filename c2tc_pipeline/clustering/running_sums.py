@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
+from c2tc_pipeline.clustering.partition import CHUNK_CELLS, PartitionSums, chunks, partition_sums
 
 # The share of rows up to which moving them, once out and once in, takes less than adding up all.
 _FEW = 1 / 3
@@ -50,12 +50,15 @@ class RunningSums:
         if len(moved) > _FEW * len(labels):
             self.sums = partition_sums(self.X, labels, k, self.weight, power=False)
         else:
-            rows, weight = self.X[moved], self.weight[moved]
-            gone, come = (partition_sums(rows, side[moved], k, weight, power=False) for side in (self.labels, labels))
-            self.sums = PartitionSums(
-                self.sums.sums + (come.sums - gone.sums),
-                self.sums.counts + (come.counts - gone.counts),
-                self.sums.power,
-            )
+            # Adding to the sums costs as many cells as there are; more rows at once would be a copy that counts.
+            for run in chunks(len(moved), self.X.shape[1], cells=CHUNK_CELLS + 8 * self.sums.sums.size):
+                self._carry(moved[run], labels)
         self.labels = labels
         return self.sums
+
+    def _carry(self, moved: np.ndarray, labels: np.ndarray) -> None:
+        """Take some rows from the clusters that they had and give them to those that they have now."""
+        rows, weight, k = self.X[moved], self.weight[moved], len(self.sums.counts)
+        gone, come = (partition_sums(rows, side[moved], k, weight, power=False) for side in (self.labels, labels))
+        sums, counts = self.sums.sums + (come.sums - gone.sums), self.sums.counts + (come.counts - gone.counts)
+        self.sums = PartitionSums(sums, counts, self.sums.power)
