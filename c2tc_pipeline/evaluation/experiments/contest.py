@@ -193,7 +193,7 @@ def _condense(contender: Contender, split: EncodedSplit, ratio: float, seed: int
     allocation = getattr(sampler, "allocation_", None)
     weights = None
     if weighted and contender.method == OURS:
-        weights = training_weights(sampler.weights_, codes, contender.settings.get("pull", PULL))
+        weights = training_weights(sampler.weights_, codes, float(contender.settings.get("pull", PULL)))
     elif weighted:
         weights = sampler.weights_
     return X, codes, weights, None if allocation is None else float(allocation.objective), seconds
