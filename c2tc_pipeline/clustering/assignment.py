@@ -7,14 +7,12 @@ depend on who computed them.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from c2tc_pipeline.threads import one_blas_thread
+from c2tc_pipeline.clustering.dealt_work import deal
 
 # Scores held at once by a thread; no more of the rows that they belong to.
 _SCORE_BYTES = 2**21
@@ -41,9 +39,7 @@ def nearest_centers(X: np.ndarray, centers: np.ndarray, threads: int = 1) -> np.
     labels = np.empty(len(X), dtype=np.int32)
     size = _run_length(len(X), max(centers.shape), X.dtype)
     runs = [slice(start, start + size) for start in range(0, len(X), size)]
-    # Threads that share the rows leave no cores for threads inside a product.
-    with one_blas_thread():
-        _shared(partial(_label, X, centers, labels, size), runs, threads)
+    deal(partial(_label, X, centers, labels, size), runs, threads)
     return labels
 
 
@@ -67,28 +63,3 @@ def _label(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, size: int, ru
         here = slice(len(rows))
         extended[here, :d] = rows
         labels[run] = np.matmul(extended[here], folded, out=scores[here]).argmax(axis=1)
-
-
-def _shared(work: Callable[[Iterator[slice]], None], runs: list[slice], threads: int) -> None:
-    """Do the work on all runs, each taken by whichever thread is free next."""
-    # A list's iterator, which may be asked from several threads.
-    left = iter(runs)
-    helpers = min(threads, len(runs)) - 1
-    if helpers < 1:
-        work(left)
-        return
-    pool = _pool(os.getpid(), threads - 1)
-    tasks = [pool.submit(work, left) for _ in range(helpers)]
-    try:
-        work(left)
-    finally:
-        # A helper that did not get to begin is not waited for: there is nothing left to do.
-        begun = [task for task in tasks if not task.cancel()]
-        for task in begun:
-            task.result()
-
-
-@cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return helpers that stay between steps; a forked process has none of its parent's threads, and gets its own."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="c2tc-assignment")

@@ -11,6 +11,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.blocks import Block, OpenBlock
 from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
+from c2tc_pipeline.clustering.running_sums import moved_sums
 
 if TYPE_CHECKING:
     from c2tc_pipeline.clustering.engine import Engine
@@ -19,10 +20,10 @@ Labelled = tuple[np.ndarray, PartitionSums]
 """The clusters of a block's rows, and what the rows add to them."""
 
 
-def assign(block: Block | OpenBlock, engine: Engine, centers: np.ndarray) -> Labelled:
-    """Assign rows to their nearest centres."""
+def assign(block: Block | OpenBlock, engine: Engine, centers: np.ndarray, power: bool = True) -> Labelled:
+    """Assign rows to their nearest centres; their power is the same each time, and needed once."""
     rows = block.open()
-    return label(rows, engine.assign(engine.load(rows.X, rows.weight), centers), len(centers))
+    return label(rows, engine.assign(engine.load(rows.X, rows.weight), centers), len(centers), power=power)
 
 
 def assign_around(
@@ -30,7 +31,8 @@ def assign_around(
 ) -> Labelled:
     """Assign rows to the nearest of the centres around those that they had."""
     rows = block.open()
-    return label(rows, engine.assign_around(rows.X, before[0], centers, around), len(centers))
+    labels = engine.assign_around(rows.X, before[0], centers, around)
+    return labels, moved_sums(rows.X, rows.weight, *before, labels)
 
 
 def label(rows: OpenBlock, labels: np.ndarray, k: int, *, power: bool = True) -> Labelled:

@@ -81,7 +81,7 @@ class CpuEngine(Engine):
         return neighbours(centers, NEIGHBOURS)
 
     def assign_around(self, X: np.ndarray, labels: np.ndarray, centers: np.ndarray, around: np.ndarray) -> np.ndarray:
-        return nearest_around(X, labels, centers, around)
+        return nearest_around(X, labels, centers, around, self.threads or cores())
 
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> _Rows:
         weight = np.ones(len(X), X.dtype) if weight is None else weight.astype(X.dtype)
@@ -101,7 +101,8 @@ class CpuEngine(Engine):
         """Do a step in full, as the first, or among the centres around those that the rows have from the last one."""
         if rows.near is None:
             labels = self.assign(rows, centers)
-            rows.near = NearSteps(rows.X, rows.weight, labels, len(centers))
+            kept = RunningSums(rows.X, rows.weight, labels, len(centers))
+            rows.near = NearSteps(kept, self.threads or cores())
             return _moved(rows, centers, labels, rows.near.kept.sums)
         sums = rows.near.step(centers)
         return _moved(rows, centers, rows.near.kept.labels, sums)

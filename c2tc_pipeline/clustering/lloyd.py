@@ -6,6 +6,7 @@ rule, the repair of empty clusters and what is measured in the end are written o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -147,6 +148,8 @@ class _Blocks:
         self.lengths = [len(block) for block in blocks]
         self.dtype = blocks[0].dtype
         self.placed = executor.place(blocks)
+        # Not a number until the first step has told it; the rows' power does not change.
+        self._power = math.nan
         self._before: list[Any] | None = None
         self._around: np.ndarray | None = None
         self._steps = 0
@@ -160,7 +163,9 @@ class _Blocks:
         if len(empty):
             # A centre that lost all its rows moves to the worst-served ones and finds its rows in the next step.
             updated[empty] = self._farthest(labelled, centers, len(empty))[2][: len(empty)]
-        return updated, sums.counts, sums.power
+        if math.isnan(self._power):
+            self._power = sums.power
+        return updated, sums.counts, self._power
 
     def _step(self, centers: np.ndarray) -> list[Any]:
         """Assign rows in full, or among the centres around those that they have from the step before."""
@@ -178,7 +183,7 @@ class _Blocks:
 
     def _assigned(self, centers: np.ndarray) -> list[Any]:
         """Assign rows in full."""
-        return self._map(block_tasks.assign, self.placed, shared=(self.engine, centers))
+        return self._map(block_tasks.assign, self.placed, shared=(self.engine, centers, math.isnan(self._power)))
 
     def settle(self, centers: np.ndarray, steps: int) -> KMeansResult:
         """Assign every row in full, leave no cluster empty, and measure the partition."""

@@ -8,8 +8,13 @@ in the end.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 
+from c2tc_pipeline.clustering.dealt_work import deal
 from c2tc_pipeline.clustering.partition import PartitionSums
 from c2tc_pipeline.clustering.running_sums import RunningSums
 
@@ -18,32 +23,31 @@ from c2tc_pipeline.clustering.running_sums import RunningSums
 NEIGHBOURS = 128
 # Steps after which neighbours are looked for again: centres move little once the first steps are done.
 REFRESH = 4
+# Rows scored at once, which stay in a processor's cache with their scores.
+_RUN_ROWS = 2_048
 
 
 class NearSteps:
-    """Rows with their present clusters, which each step takes among the centres around them.
+    """Steps that take rows among the centres around those that they have.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    weight : ndarray of shape (n,)
-        Their weights.
-    labels : ndarray of int
-        The clusters that they are in.
-    k : int
-        Number of clusters.
+    kept : RunningSums
+        The rows, the clusters that they are in, and the sums of these.
+    threads : int
+        How many threads share a step; the result is the same to the bit.
 
     Examples
     --------
     >>> X = np.array([[0.0], [0.2], [0.9], [1.0]], dtype=np.float32)
-    >>> steps = NearSteps(X, np.ones(4, dtype=np.float32), np.array([0, 0, 0, 1]), 2)
-    >>> steps.step(np.array([[0.4], [1.0]], dtype=np.float32)).counts.tolist()
+    >>> kept = RunningSums(X, np.ones(4, dtype=np.float32), np.array([0, 0, 0, 1]), 2)
+    >>> NearSteps(kept).step(np.array([[0.4], [1.0]], dtype=np.float32)).counts.tolist()
     [2.0, 2.0]
     """
 
-    def __init__(self, X: np.ndarray, weight: np.ndarray, labels: np.ndarray, k: int) -> None:
-        self.kept = RunningSums(X, weight, labels, k)
+    def __init__(self, kept: RunningSums, threads: int = 1) -> None:
+        self.kept = kept
+        self.threads = threads
         self._around: np.ndarray | None = None
         self._steps = 0
 
@@ -52,7 +56,7 @@ class NearSteps:
         if self._around is None or self._steps % REFRESH == 0:
             self._around = neighbours(centers, NEIGHBOURS)
         self._steps += 1
-        return self.kept.move(nearest_around(self.kept.X, self.kept.labels, centers, self._around))
+        return self.kept.move(nearest_around(self.kept.X, self.kept.labels, centers, self._around, self.threads))
 
 
 def neighbours(centers: np.ndarray, count: int) -> np.ndarray:
@@ -72,19 +76,64 @@ def neighbours(centers: np.ndarray, count: int) -> np.ndarray:
     return np.argpartition(closeness, k - count, axis=1)[:, k - count :]
 
 
-def nearest_around(X: np.ndarray, labels: np.ndarray, centers: np.ndarray, around: np.ndarray) -> np.ndarray:
-    """Return for each row the nearest of the centres around its own."""
-    half_norms = _half_norms(centers)
-    order = np.argsort(labels, kind="stable")
-    edges = np.searchsorted(labels[order], np.arange(len(centers) + 1))
+def nearest_around(
+    X: np.ndarray, labels: np.ndarray, centers: np.ndarray, around: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """Return for each row the nearest of the centres around its own.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+    labels : ndarray of int
+        The centre that each row has.
+    centers : ndarray of shape (k, d)
+        The centres, in the precision of the rows.
+    around : ndarray of int of shape (k, m)
+        What :func:`neighbours` returned.
+    threads : int
+        How many threads share the work.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.2], [0.9], [1.0]], dtype=np.float32)
+    >>> nearest_around(X, np.array([0, 0, 0, 1]), X[[0, 3]], np.array([[0, 1], [0, 1]]))
+    array([0, 0, 1, 1], dtype=int32)
+    """
+    # By numbers of two bytes, where these are enough, rows are sorted in a tenth of the time.
+    order = np.argsort(labels.astype(np.min_scalar_type(len(centers)), copy=False), kind="stable")
+    edges = np.cumsum(np.bincount(labels, minlength=len(centers)))
+    runs = [
+        (cluster, slice(start, min(start + _RUN_ROWS, edge)))
+        for cluster, (first, edge) in enumerate(itertools.pairwise([0, *edges.tolist()]))
+        for start in range(first, edge, _RUN_ROWS)
+    ]
     nearest = np.empty(len(X), dtype=np.int32)
-    for cluster in np.flatnonzero(np.diff(edges)):
-        own = order[edges[cluster] : edges[cluster + 1]]
-        near = around[cluster]
-        closeness = X[own] @ centers[near].T
+    deal(partial(_label_around, X, order, centers, around, nearest), runs, threads)
+    return nearest
+
+
+def _label_around(
+    X: np.ndarray,
+    order: np.ndarray,
+    centers: np.ndarray,
+    around: np.ndarray,
+    nearest: np.ndarray,
+    runs: Iterator[tuple[int, slice]],
+) -> None:
+    """Label runs of rows, each of one cluster, by the largest score among the centres around it."""
+    half_norms = _half_norms(centers)
+    # Written over by each run: new memory for each would take as long to get as to fill.
+    rows = np.empty((_RUN_ROWS, X.shape[1]), X.dtype)
+    scores = np.empty((_RUN_ROWS, around.shape[1]), X.dtype)
+    for cluster, run in runs:
+        own, near = order[run], around[cluster]
+        here = slice(len(own))
+        # Clipped, because a check of the positions would make a copy of what is taken.
+        np.take(X, own, axis=0, out=rows[here], mode="clip")
+        closeness = np.matmul(rows[here], centers[near].T, out=scores[here])
         closeness -= half_norms[near]
         nearest[own] = near[closeness.argmax(axis=1)]
-    return nearest
 
 
 def _half_norms(centers: np.ndarray) -> np.ndarray:

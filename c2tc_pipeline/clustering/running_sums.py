@@ -7,6 +7,8 @@ the rows, so that the sums do not depend on who found the labels.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from c2tc_pipeline.clustering.partition import CHUNK_CELLS, PartitionSums, chunks, partition_sums
@@ -45,20 +47,41 @@ class RunningSums:
 
     def move(self, labels: np.ndarray) -> PartitionSums:
         """Let every row go to the cluster that it has now, and return the sums."""
-        k = len(self.sums.counts)
-        moved = np.flatnonzero(labels != self.labels)
-        if len(moved) > _FEW * len(labels):
-            self.sums = partition_sums(self.X, labels, k, self.weight, power=False)
-        else:
-            # Adding to the sums costs as many cells as there are; more rows at once would be a copy that counts.
-            for run in chunks(len(moved), self.X.shape[1], cells=CHUNK_CELLS + 8 * self.sums.sums.size):
-                self._carry(moved[run], labels)
+        self.sums = moved_sums(self.X, self.weight, self.labels, self.sums, labels)
         self.labels = labels
         return self.sums
 
-    def _carry(self, moved: np.ndarray, labels: np.ndarray) -> None:
-        """Take some rows from the clusters that they had and give them to those that they have now."""
-        rows, weight, k = self.X[moved], self.weight[moved], len(self.sums.counts)
-        gone, come = (partition_sums(rows, side[moved], k, weight, power=False) for side in (self.labels, labels))
-        sums, counts = self.sums.sums + (come.sums - gone.sums), self.sums.counts + (come.counts - gone.counts)
-        self.sums = PartitionSums(sums, counts, self.sums.power)
+
+def moved_sums(
+    X: np.ndarray, weight: np.ndarray | None, before: np.ndarray, sums: PartitionSums, labels: np.ndarray
+) -> PartitionSums:
+    """Return the sums of clusters after rows went from those that they had before to others.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+    weight : ndarray of shape (n,), optional
+        Their weights: whole numbers.
+    before, labels : ndarray of int
+        The clusters that they had and those that they have.
+    sums : PartitionSums
+        Those of the clusters before.
+
+    Examples
+    --------
+    >>> X, before = np.array([[0.0], [0.5], [1.0]]), np.array([0, 0, 0])
+    >>> moved_sums(X, None, before, partition_sums(X, before, 2), np.array([0, 0, 1])).sums.tolist()
+    [[0.5], [1.0]]
+    """
+    k = len(sums.counts)
+    moved = np.flatnonzero(labels != before)
+    if len(moved) > _FEW * len(labels):
+        return replace(partition_sums(X, labels, k, weight, power=False), power=sums.power)
+    # Adding to the sums costs as many cells as there are; more rows at once would be a copy that counts.
+    for run in chunks(len(moved), X.shape[1], cells=CHUNK_CELLS + 8 * sums.sums.size):
+        some = moved[run]
+        some_weight = None if weight is None else weight[some]
+        gone, come = (partition_sums(X[some], side[some], k, some_weight, power=False) for side in (before, labels))
+        sums = replace(sums, sums=sums.sums + (come.sums - gone.sums), counts=sums.counts + (come.counts - gone.counts))
+    return sums

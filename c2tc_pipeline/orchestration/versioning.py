@@ -31,7 +31,7 @@ ALGORITHM_VERSIONS = {
     "encoder": "4",
     "encoded_table": "1",
     "cluster_allocation": "4",
-    "condensed_table": "5",
+    "condensed_table": "6",
     "evaluation_scores": "3",
     "report": "1",
     "leaderboard": "1",

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import cpu, near_steps
 from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.near_steps import NearSteps, neighbours
+from c2tc_pipeline.clustering.near_steps import NearSteps, nearest_around, neighbours
 from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
+from c2tc_pipeline.clustering.running_sums import RunningSums
 
 
 def case(seed: int, rows: int = 300, k: int = 20) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -40,7 +41,7 @@ def test_the_loss_never_rises_and_sums_stay_true(seed: int, around: int, count: 
     X, weight, labels, centers = case(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(near_steps, "NEIGHBOURS", around)
-        steps, before = NearSteps(X, weight, labels, len(centers)), np.inf
+        steps, before = NearSteps(RunningSums(X, weight, labels, len(centers))), np.inf
         for _ in range(count):
             sums = steps.step(centers)
             fresh = partition_sums(X, steps.kept.labels, len(centers), weight)
@@ -55,10 +56,41 @@ def test_the_loss_never_rises_and_sums_stay_true(seed: int, around: int, count: 
 @given(seed=st.integers(0, 2**32))
 def test_with_all_centres_around_it_is_a_step_of_lloyd(seed: int) -> None:
     X, weight, labels, centers = case(seed)
-    steps = NearSteps(X, weight, labels, len(centers))
+    steps = NearSteps(RunningSums(X, weight, labels, len(centers)))
     steps.step(centers)
     gaps = ((X[:, None].astype(np.float64) - centers[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(own_gaps(X, steps.kept.labels, centers), gaps.min(axis=1), atol=1e-6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    around=st.integers(1, 20),
+    threads=st.integers(1, 4),
+    run_rows=st.sampled_from([1, 7, 2_048]),
+)
+def test_each_row_gets_the_nearest_of_the_centres_around_its_own(
+    seed: int, around: int, threads: int, run_rows: int
+) -> None:
+    X, _, labels, centers = case(seed)
+    near = neighbours(centers, around)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(near_steps, "_RUN_ROWS", run_rows)
+        found = nearest_around(X, labels, centers, near, threads)
+    gaps = ((X[:, None].astype(np.float64) - centers[None]) ** 2).sum(axis=2)
+    least = np.take_along_axis(gaps, near[labels], axis=1).min(axis=1)
+    assert (found[:, None] == near[labels]).any(axis=1).all()
+    np.testing.assert_allclose(gaps[np.arange(len(X)), found], least, atol=1e-6)
+
+
+def test_the_same_bytes_on_any_number_of_threads() -> None:
+    X, weight, labels, centers = case(0, rows=20_000)
+    found = []
+    for threads in (1, 2, 5):
+        steps = NearSteps(RunningSums(X, weight, labels, len(centers)), threads)
+        sums = steps.step(steps.step(centers).means().astype(np.float32))
+        found.append((sums.sums.tobytes(), sums.counts.tobytes(), steps.kept.labels.tobytes()))
+    assert len(set(found)) == 1
 
 
 def test_the_engine_ends_as_with_full_steps(monkeypatch: pytest.MonkeyPatch) -> None:
