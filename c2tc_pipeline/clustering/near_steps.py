@@ -25,6 +25,8 @@ NEIGHBOURS = 128
 REFRESH = 4
 # Rows scored at once, which stay in a processor's cache with their scores.
 _RUN_ROWS = 2_048
+# Multiplications of a run, on average, from which threads pay: with shorter ones they wait for the interpreter.
+_LONG_RUN = 500_000
 
 
 class NearSteps:
@@ -92,7 +94,7 @@ def nearest_around(
     around : ndarray of int of shape (k, m)
         What :func:`neighbours` returned.
     threads : int
-        How many threads share the work.
+        How many threads share the work, where there is enough of it.
 
     Examples
     --------
@@ -109,7 +111,8 @@ def nearest_around(
         for start in range(first, edge, _RUN_ROWS)
     ]
     nearest = np.empty(len(X), dtype=np.int32)
-    deal(partial(_label_around, X, order, centers, around, nearest), runs, threads)
+    long = X.size * around.shape[1] >= _LONG_RUN * len(runs)
+    deal(partial(_label_around, X, order, centers, around, nearest), runs, threads if long else 1)
     return nearest
 
 

@@ -76,6 +76,7 @@ def test_each_row_gets_the_nearest_of_the_centres_around_its_own(
     near = neighbours(centers, around)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(near_steps, "_RUN_ROWS", run_rows)
+        patch.setattr(near_steps, "_LONG_RUN", 0)
         found = nearest_around(X, labels, centers, near, threads)
     gaps = ((X[:, None].astype(np.float64) - centers[None]) ** 2).sum(axis=2)
     least = np.take_along_axis(gaps, near[labels], axis=1).min(axis=1)
@@ -83,7 +84,8 @@ def test_each_row_gets_the_nearest_of_the_centres_around_its_own(
     np.testing.assert_allclose(gaps[np.arange(len(X)), found], least, atol=1e-6)
 
 
-def test_the_same_bytes_on_any_number_of_threads() -> None:
+def test_the_same_bytes_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_steps, "_LONG_RUN", 0)
     X, weight, labels, centers = case(0, rows=20_000)
     found = []
     for threads in (1, 2, 5):
