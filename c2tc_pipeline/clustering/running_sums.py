@@ -81,7 +81,7 @@ def moved_sums(
     # Adding to the sums costs as many cells as there are; more rows at once would be a copy that counts.
     for run in chunks(len(moved), X.shape[1], cells=CHUNK_CELLS + 8 * sums.sums.size):
         some = moved[run]
-        some_weight = None if weight is None else weight[some]
-        gone, come = (partition_sums(X[some], side[some], k, some_weight, power=False) for side in (before, labels))
+        rows, some_weight = X[some], None if weight is None else weight[some]
+        gone, come = (partition_sums(rows, side[some], k, some_weight, power=False) for side in (before, labels))
         sums = replace(sums, sums=sums.sums + (come.sums - gone.sums), counts=sums.counts + (come.counts - gone.counts))
     return sums
