@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,12 +17,21 @@ from c2tc_pipeline.evaluation.speed.bench import Bench, beside
 from c2tc_pipeline.evaluation.speed.row import SpeedRow, reaches
 from c2tc_pipeline.evaluation.speed.tables import SpeedTable
 
+RELAYS = {"ft_transformer": "relay FT-Transformer, as in the paper", "mlp": "relay MLP"}
+"""The networks through which rivals match, by their names."""
+
 _LEAST_RATIO = 100
 _PART = "rivals"
 
 
 def measure_rivals(
-    table: SpeedTable, bench: Bench, *, ratio: float = 0.001, names: Sequence[str] = COSTLY, **settings: Any
+    table: SpeedTable,
+    bench: Bench,
+    *,
+    ratio: float = 0.001,
+    names: Sequence[str] = COSTLY,
+    relays: Sequence[str] = tuple(RELAYS),
+    **settings: Any,
 ) -> Iterator[SpeedRow]:
     """Condense with ours and with each rival; a rival that takes longer than the limit is stopped.
 
@@ -35,17 +45,20 @@ def measure_rivals(
         Condensed rows as a share of the rows.
     names : sequence of str
         The rivals.
+    relays : sequence of str
+        The networks that each of them matches through.
     **settings
         Other parameters of every rival.
     """
     X, codes = table.encoded.X, table.encoded.codes
     ours = bench.time(partial(_condense, Condenser(ratio, device="cpu"), X, codes))
-    for name in names:
-        bench.report(f"{_PART}, {table.spec.name}: {name}, for {bench.time_limit:g} s or so at most")
-        rival = make_rival(name, ratio=ratio, device="cpu", time_limit=bench.time_limit, **settings)
+    for name, relay in itertools.product(names, relays):
+        reference = f"{name.upper()}, {RELAYS[relay]}"
+        bench.report(f"{_PART}, {table.spec.name}: {reference}, for {bench.time_limit:g} s or so at most")
+        rival = make_rival(name, ratio=ratio, relay=relay, device="cpu", time_limit=bench.time_limit, **settings)
         timed = bench.once(partial(_condense, rival, X, codes))
         stopped = timed.value
-        measured = beside(name.upper(), timed, ours.columns())
+        measured = beside(reference, timed, ours.columns())
         if isinstance(stopped, OutOfMemory):
             # How soon it knew that it would not do tells nothing.
             measured["reference_seconds"] = None

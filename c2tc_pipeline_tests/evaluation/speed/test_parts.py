@@ -184,18 +184,20 @@ def test_epochs_that_are_not_timed_count_as_those_that_are(monkeypatch: pytest.M
 def test_rivals_are_stopped_at_the_limit(tmp_path: Path) -> None:
     table = made_table(tmp_path)
     patient = Bench(repeats=1, probe=NoiseProbe(lambda: None))
-    [done] = measure_rivals(table, patient, ratio=0.05, names=["dm"], steps=2)
-    complete(done)
-    assert not done.at_least
+    through_each = list(measure_rivals(table, patient, ratio=0.05, names=["dm"], steps=2))
+    assert [row.reference for row in through_each] == ["DM, relay FT-Transformer, as in the paper", "DM, relay MLP"]
+    for done in through_each:
+        complete(done)
+        assert not done.at_least
     hasty = Bench(repeats=1, time_limit=1e-9, probe=NoiseProbe(lambda: None))
-    [stopped] = measure_rivals(table, hasty, ratio=0.05, names=["dm"])
+    [stopped] = measure_rivals(table, hasty, ratio=0.05, names=["dm"], relays=["mlp"])
     assert stopped.at_least
     assert stopped.holds is not False
     assert "took longer than its limit" in stopped.note
 
 
 def test_a_rival_without_memory_has_no_time(tmp_path: Path, bench: Bench) -> None:
-    [row] = measure_rivals(made_table(tmp_path), bench, ratio=0.05, names=["dm"], memory_limit=1.0)
+    [row] = measure_rivals(made_table(tmp_path), bench, ratio=0.05, names=["dm"], relays=["mlp"], memory_limit=1.0)
     assert row.times_faster is None
     assert row.holds is None
     assert "more than its limit" in row.note
