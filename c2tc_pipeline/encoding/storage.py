@@ -118,6 +118,9 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
     encoded = [name for part in encoder.parts_ for name in part.columns]
     if not encoded or not set(texts(encoded)) <= encoder.roles_.keys() <= set(encoder.columns_):
         raise ValueError("parts for other columns")
+    numeric = {name for part in encoder.parts_ if isinstance(part, NumericPart) for name in part.columns}
+    if any(encoder.roles_[name].role is not Role.NUMERIC for name in numeric):
+        raise ValueError("numbers of columns that are none")
     return encoder
 
 

@@ -25,7 +25,9 @@ class _StrictLoader(yaml.SafeLoader):
             raise _Refusal(problem="aliases (*) are not allowed", problem_mark=self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise _Refusal(problem="a value is not what its tag says", problem_mark=node.start_mark)
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -35,6 +37,13 @@ class _StrictLoader(yaml.SafeLoader):
                 raise _Refusal(problem=f"the key {key!r} stands there twice", problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # A tag can stand before any text, and the parser takes for granted that it fits: "!!bool maybe".
+            raise _Refusal(problem="a value is not what its tag says", problem_mark=node.start_mark) from None
 
 
 def load_yaml(path: Path) -> Any:
