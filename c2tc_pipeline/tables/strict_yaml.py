@@ -16,6 +16,11 @@ class _Refusal(yaml.MarkedYAMLError):
     """Something that YAML allows and we don't."""
 
 
+def _misfit(node: yaml.Node) -> _Refusal:
+    kind = node.tag.rpartition(":")[2]
+    return _Refusal(problem=f"a value is not a valid {kind}", problem_mark=node.start_mark)
+
+
 class _StrictLoader(yaml.SafeLoader):
     """The safe loader without aliases and with each key once."""
 
@@ -27,7 +32,7 @@ class _StrictLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise _Refusal(problem="a value is not what its tag says", problem_mark=node.start_mark)
+            raise _misfit(node)
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -43,7 +48,7 @@ class _StrictLoader(yaml.SafeLoader):
             return super().construct_object(node, deep=deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # A tag can stand before any text, and the parser takes for granted that it fits: "!!bool maybe".
-            raise _Refusal(problem="a value is not what its tag says", problem_mark=node.start_mark) from None
+            raise _misfit(node) from None
 
 
 def load_yaml(path: Path) -> Any:
