@@ -31,7 +31,7 @@ from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 from c2tc_pipeline.storage.arrays import open_arrays
 
 # Part of every cache key: raise it when the numbers that this file produces change.
-CURVE_VERSION = 5
+CURVE_VERSION = 6
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class NumericPart(Part):
                     "replace them by numbers or leave them empty."
                 )
             limits = np.zeros(2) if found.is_empty else np.array([found.low, found.high])
-            sample = as_numbers(statistics.sample[name])
+            sample = as_numbers(statistics.sampled(name))
             if statistics.is_sampled:
                 # A sample may lack the limits.
                 sample = _with_limits(sample, limits)

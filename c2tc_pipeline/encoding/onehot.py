@@ -56,7 +56,7 @@ class OneHotPart(Part):
             counts = statistics.categories(name)
             kept = [key for _, key in sorted(zip(-counts.rows, counts.keys, strict=True))[:most]]
             keys.append(kept)
-            places.append(_places(*factorise(statistics.sample[name]), kept))
+            places.append(_places(*factorise(statistics.sampled(name)), kept))
         width = len(columns)
         part = cls(list(columns), keys, [], np.zeros(width), np.ones(width))
         if not columns:

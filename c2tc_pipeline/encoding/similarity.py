@@ -80,7 +80,7 @@ class SimilarityPart(Part):
         vocabularies, places = [], []
         for name in columns:
             vocabularies.append(Vocabulary.of_counts(statistics.categories(name), ngram_range, max_prototypes))
-            places.append(vocabularies[-1].nearest_places(*factorise(statistics.sample[name])))
+            places.append(vocabularies[-1].nearest_places(*factorise(statistics.sampled(name))))
         tables = [vocabulary.similarities() for vocabulary in vocabularies]
         rows = np.stack(places, axis=1)
 

@@ -8,7 +8,6 @@ had from one pass over a table that does not fit in memory; a table that does is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ class TableStatistics:
         self.rows = rows
         self.class_rows = class_rows
         self.is_labelled = is_labelled
-        self.sample = sample
+        self._sample = sample
         self._sample_codes = sample_codes
         self._counts = dict(counts)
         self._ranges = dict(ranges)
@@ -105,7 +104,11 @@ class TableStatistics:
     @property
     def is_sampled(self) -> bool:
         """Whether the sample is a part of the rows only."""
-        return len(self.sample) < self.rows
+        return len(self._sample) < self.rows
+
+    def sampled(self, name: str) -> pd.Series[Any]:
+        """Return a column of the sampled rows."""
+        return self._sample[name]
 
     def categories(self, name: str) -> CategoryCounts:
         """Return the counts of a column's categories; those of the sample where there are too many to count."""
@@ -118,7 +121,7 @@ class TableStatistics:
         return self._ranges[name]
 
     def _counted(self, name: str) -> CategoryCounts:
-        return CategoryCounts.of(self.sample[name], self._sample_codes, len(self.class_rows))
+        return CategoryCounts.of(self.sampled(name), self._sample_codes, len(self.class_rows))
 
 
 class _FrameStatistics(TableStatistics):
@@ -133,9 +136,13 @@ class _FrameStatistics(TableStatistics):
         self.is_labelled = codes is not None
         self._counts, self._ranges = {}, {}
 
-    @cached_property
-    def sample(self) -> pd.DataFrame:  # type: ignore[override]
-        return self._frame if len(self._picked) == self.rows else self._frame.iloc[self._picked]
+    @property
+    def is_sampled(self) -> bool:
+        return len(self._picked) < self.rows
+
+    def sampled(self, name: str) -> pd.Series[Any]:
+        # A column at a time: many are counted in full, and their sample is never asked for.
+        return self._frame[name].iloc[self._picked] if self.is_sampled else self._frame[name]
 
     @property
     def _sample_codes(self) -> np.ndarray:  # type: ignore[override]

@@ -30,12 +30,12 @@ ALGORITHM_VERSIONS = {
     "validated_table": "1",
     "encoder": "4",
     "encoded_table": "1",
-    "cluster_allocation": "4",
-    "condensed_table": "6",
+    "cluster_allocation": "5",
+    "condensed_table": "7",
     "evaluation_scores": "3",
     "report": "1",
     "leaderboard": "1",
-    "experiment_scores": "4",
+    "experiment_scores": "5",
     "experiment_report": "1",
 }
 """Raise an asset's number whenever the same inputs and settings give another result.

@@ -24,8 +24,10 @@ from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 from c2tc_pipeline.storage.arrays import open_arrays
 
-# Part of every key: raised by any change of a method that changes what it makes.
-CONTEST_VERSION = 5
+# Part of every key: ours is raised by any change of the method that changes what it makes, that of the rivals by any
+# change of theirs, so that the hours of the one do not go with the other.
+_OURS_VERSION = 6
+_RIVALS_VERSION = 5
 
 # What a contender may be set to about how much its rows count; the sampler knows neither.
 _WEIGHTING = ("weighted", "pull")
@@ -101,7 +103,8 @@ def condense_split(
 
     if cache is None:
         return CacheLookup(compute(), hit=False)
-    parts = [CONTEST_VERSION, contender.method, _settings(contender, ratio, seed)]
+    version = _OURS_VERSION if contender.method == OURS else _RIVALS_VERSION
+    parts = [version, contender.method, _settings(contender, ratio, seed)]
     ending = hash_json([*parts[:2], contender.settings, ratio, alike, time_limit, memory_limit])
 
     def compute_or_end() -> Condensed:
