@@ -79,6 +79,15 @@ class Sgd:
 class AdamW:
     """Adam with weight decay apart from the gradient; without decay it is plain Adam.
 
+    Parameters
+    ----------
+    weights : FlatWeights
+        What is moved.
+    weight_decay : float
+        The share of the weights that a step of length 1 takes away.
+    least_spread : float
+        Added to the spread of a gradient, by which steps are divided: gradients far below it make small steps.
+
     Examples
     --------
     >>> weights = FlatWeights(torch.nn.Linear(1, 1))
@@ -90,11 +99,11 @@ class AdamW:
 
     mean_decay = 0.9
     square_decay = 0.999
-    least_spread = 1e-8
 
-    def __init__(self, weights: FlatWeights, *, weight_decay: float = 0.0) -> None:
+    def __init__(self, weights: FlatWeights, *, weight_decay: float = 0.0, least_spread: float = 1e-8) -> None:
         self.weights = weights
         self.weight_decay = weight_decay
+        self.least_spread = least_spread
         self.mean = torch.zeros_like(weights.values)
         self.square = torch.zeros_like(weights.values)
         self.taken = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
-from c2tc_pipeline.encoding.look_ups import RowBatch
+from c2tc_pipeline.encoding.autoencoder_inputs import Inputs
 
 # Directions tried beyond those wanted, and rounds of refining them: enough for the leading ones to settle.
 _SPARE_DIRECTIONS = 8
@@ -21,7 +21,7 @@ _MARGIN = 0.1
 
 @torch.no_grad()
 def start_at_components(
-    model: FactorisedAutoencoder, batch: RowBatch, weight: torch.Tensor, generator: torch.Generator
+    model: FactorisedAutoencoder, inputs: Inputs, weight: torch.Tensor, generator: torch.Generator
 ) -> None:
     """Set a model's weights to a PCA of the weighted rows, as far as its layers are wide enough.
 
@@ -29,7 +29,7 @@ def start_at_components(
     ----------
     model : FactorisedAutoencoder
         Changed in place.
-    batch : RowBatch
+    inputs : Inputs
         All training rows.
     weight : tensor
         How many times each row counts.
@@ -41,14 +41,14 @@ def start_at_components(
     >>> generator = torch.Generator().manual_seed(0)
     >>> model = FactorisedAutoencoder([torch.eye(3)], latent=2, hidden=4, generator=generator)
     >>> rows = torch.tensor([[0], [1], [2]])
-    >>> start_at_components(model, model.batch(rows), torch.ones(3), generator)
+    >>> start_at_components(model, model.inputs_at(rows), torch.ones(3), generator)
     >>> bool((model.loss(rows) < 1e-4).all())
     True
     """
     latent, hidden = model.w_code.shape[1], model.w_in.shape[1]
     wanted = min(latent, hidden, model.width)
-    mean, directions = _components(model, batch, weight, wanted, generator)
-    places = batch.sums(model.looked_up(directions)) - mean @ directions
+    mean, directions = _components(inputs, weight, wanted, generator)
+    places = inputs.times(directions) - mean @ directions
     low = places.min(dim=0).values - _MARGIN
     model.w_in[:, :wanted] = directions
     model.b_in[:wanted] = -low - mean @ directions
@@ -67,19 +67,19 @@ def start_at_components(
 
 
 def _components(
-    model: FactorisedAutoencoder, batch: RowBatch, weight: torch.Tensor, wanted: int, generator: torch.Generator
+    inputs: Inputs, weight: torch.Tensor, wanted: int, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the mean input and its leading principal directions, by subspace iteration on looked-up products."""
     total = weight.sum()
-    mean = model.spread_back(batch.sums_back(weight[:, None]))[:, 0] / total
-    tried = min(wanted + _SPARE_DIRECTIONS, model.width)
-    start = torch.randn(model.width, tried, generator=generator, dtype=weight.dtype)
+    mean = inputs.back(weight[:, None])[:, 0] / total
+    tried = min(wanted + _SPARE_DIRECTIONS, len(mean))
+    start = torch.randn(len(mean), tried, generator=generator, dtype=weight.dtype)
     directions = torch.linalg.qr(start.to(weight.device))[0]
     for _ in range(_ROUNDS):
-        places = (batch.sums(model.looked_up(directions)) - mean @ directions) * weight[:, None]
-        pulled = model.spread_back(batch.sums_back(places)) - torch.outer(mean, places.sum(dim=0))
+        places = (inputs.times(directions) - mean @ directions) * weight[:, None]
+        pulled = inputs.back(places) - torch.outer(mean, places.sum(dim=0))
         directions = torch.linalg.qr(pulled)[0]
-    places = batch.sums(model.looked_up(directions)) - mean @ directions
+    places = inputs.times(directions) - mean @ directions
     spread = (places * weight[:, None]).T @ places / total
     rotation = torch.linalg.eigh(spread)[1].flip(1)[:, :wanted]
     return mean, directions @ rotation

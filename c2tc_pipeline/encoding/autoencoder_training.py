@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.devices import Place, on_device
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, WeightedRows
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.encoding.autoencoder_inputs import WeightedRows
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
 from c2tc_pipeline.encoding.look_ups import JoinedColumns, distinct_rows
 from c2tc_pipeline.encoding.stored_state import array
@@ -25,6 +26,9 @@ _ROWS_PER_COMBINATION = 16
 _LEAST_COMBINATIONS = 32
 # Bound on the gradient's norm: the first steps of a wide table are large.
 CLIP_NORM = 5.0
+# Adam's bound on small gradients. At a PCA the encoder's gradients cancel, and what is left of them is rounding, which
+# Adam's usual 1e-8 would blow up to full steps: trainings that differ in the order of sums alone ended 1 % apart.
+LEAST_SPREAD = 1e-5
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,11 @@ def default_batch_size(rows: int) -> int:
 
     Examples
     --------
-    >>> default_batch_size(100), default_batch_size(80_000), default_batch_size(10**6)
-    (64, 5000, 8192)
+    >>> default_batch_size(100), default_batch_size(80_000), default_batch_size(80_001), default_batch_size(10**6)
+    (64, 5000, 5001, 8192)
     """
-    return min(max(rows // LEAST_STEPS, 64), _LARGEST_BATCH)
+    # Rounded up: a last step of the rows that are left over would cost almost as much as the others.
+    return min(max(math.ceil(rows / LEAST_STEPS), 64), _LARGEST_BATCH)
 
 
 @dataclass(frozen=True)
@@ -214,21 +219,25 @@ def _train_at(
     joined = JoinedColumns.of(
         rows, model.sizes, most=max(size // _ROWS_PER_COMBINATION, _LEAST_COMBINATIONS), device=place.device
     )
-    start_at_components(model, joined.batch(torch.arange(len(rows), device=place.device)), weight, generator)
+    all_rows = torch.arange(len(rows), device=place.device)
+    start_at_components(model, model.inputs(joined.batch(all_rows)), weight, generator)
     schedule = Schedule.draw(len(rows), size, settings.epochs, generator)
     batches = [
-        [WeightedRows.of(model, joined.batch(part), weight[part]) for part in picked.split(place.part_of(len(picked)))]
+        [
+            WeightedRows.of(model.inputs(joined.batch(part)), weight[part])
+            for part in picked.split(place.part_of(len(picked)))
+        ]
         for picked in (batch.to(place.device) for batch in schedule.batches)
     ]
     flat = FlatWeights(model)
-    optimiser = AdamW(flat)
+    optimiser = AdamW(flat, least_spread=LEAST_SPREAD)
     losses = []
     for epoch, visits in enumerate(schedule.epochs):
         total = torch.zeros((), device=place.device)
         for parts in (batches[index] for index in visits):
-            loss, gradients = _loss_and_gradients(model, parts)
-            total += loss
-            flat.gradients.copy_(torch.cat([gradient.reshape(-1) for gradient in gradients]) * _clip(gradients))
+            flat.gradients.zero_()
+            total += _pull(model, parts)
+            flat.gradients.mul_(_clip(flat.gradients))
             optimiser.step(step_length(settings.learning_rate, optimiser.taken, schedule.steps))
         losses.append(float(total) / schedule.rows_an_epoch)
         if progress is not None:
@@ -240,26 +249,20 @@ def _train_at(
     return TrainedAutoencoder(**encoder, losses=np.asarray(losses))
 
 
-def _loss_and_gradients(
-    model: FactorisedAutoencoder, parts: Sequence[WeightedRows]
-) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
-    """Return the summed loss of a batch and the gradients of its mean, added up over its parts."""
-    tensors = list(model.parameters())
-    total = torch.zeros((), device=tensors[0].device)
-    gradients: Sequence[torch.Tensor] = ()
+def _pull(model: FactorisedAutoencoder, parts: Sequence[WeightedRows]) -> torch.Tensor:
+    """Return the summed loss of a batch, and add the gradients of its mean to those of the weights, part by part."""
     batch_size = sum(len(part.weight) for part in parts)
+    total = parts[0].weight.new_zeros(())
     for part in parts:
         loss = model.summed_loss(part)
-        added = torch.autograd.grad(loss / batch_size, tensors)
-        gradients = [a.add_(b) for a, b in zip(gradients, added, strict=True)] if gradients else added
+        (loss / batch_size).backward()
         total += loss.detach()
-    return total, gradients
+    return total
 
 
-def _clip(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+def _clip(gradients: torch.Tensor) -> torch.Tensor:
     """Return the share of the gradients that keeps their norm in bounds."""
-    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
-    return (CLIP_NORM / (norm + 1e-6)).clamp(max=1.0)
+    return (CLIP_NORM / (torch.linalg.vector_norm(gradients) + 1e-6)).clamp(max=1.0)
 
 
 def step_length(longest: float, taken: int, steps: int) -> float:

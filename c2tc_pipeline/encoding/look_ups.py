@@ -4,7 +4,7 @@ What belongs here: which table rows are added up for which row of a batch. What 
 
 Columns of few categories are joined first. A table of a hundred thousand rows may have a few hundred distinct
 combinations of ten such columns; their sums are made once a step, and every row then looks up one sum instead of ten
-table rows.
+table rows. Of long columns, a batch looks up only some of the categories; the others are left out of its tables.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ class Bags:
         users = owners[torch.argsort(members, stable=True)]
         return cls(members, _starts(sizes), users, _starts(torch.bincount(members, minlength=width)))
 
+    def picked(self, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the members of some bags, bag by bag, and how many each has."""
+        sizes = torch.diff(self.edges, append=self.edges.new_tensor([len(self.members)]))[bags]
+        shifts = torch.repeat_interleave(self.edges[bags] - _starts(sizes), sizes)
+        return self.members[shifts + torch.arange(len(shifts), device=shifts.device)], sizes
+
     def sums(self, table: torch.Tensor) -> torch.Tensor:
         """Return, for each bag, the sum of its table rows."""
         return F.embedding_bag(self.members, table, self.edges, mode="sum")
@@ -71,6 +77,8 @@ class RowBatch:
 
     Parameters
     ----------
+    used : tensor of int
+        The rows of the concatenated tables that the batch looks up, in ascending order: all that its tables hold.
     combinations : Bags
         What each combination of joined columns adds up.
     rows : Bags
@@ -78,11 +86,13 @@ class RowBatch:
 
     Examples
     --------
-    >>> joined = JoinedColumns.of(np.array([[0, 1], [1, 0], [0, 1]]), [2, 2], most=4)
-    >>> joined.batch(torch.tensor([0, 1])).sums(torch.tensor([[1.0], [2.0], [10.0], [20.0]])).tolist()
-    [[21.0], [12.0]]
+    >>> joined = JoinedColumns.of(np.array([[0, 1], [1, 0], [0, 2]]), [2, 3], most=4)
+    >>> batch = joined.batch(torch.tensor([0, 1]))
+    >>> batch.used.tolist(), batch.sums(torch.tensor([[1.0], [2.0], [10.0], [20.0]])).tolist()
+    ([0, 1, 2, 3], [[21.0], [12.0]])
     """
 
+    used: torch.Tensor
     combinations: Bags
     rows: Bags
 
@@ -149,8 +159,11 @@ class JoinedColumns:
     def batch(self, picked: torch.Tensor) -> RowBatch:
         """Prepare some of the rows, given by their numbers."""
         codes = self.codes[picked]
-        sizes = torch.full((len(codes),), codes.shape[1], device=codes.device)
-        return RowBatch(self.combinations, Bags.of(codes.reshape(-1), sizes, len(self.combinations.edges)))
+        occurring, numbers = _occurring(codes.reshape(-1), len(self.combinations.edges))
+        rows = Bags.of(numbers, torch.full((len(codes),), codes.shape[1], device=codes.device), len(occurring))
+        members, sizes = self.combinations.picked(occurring)
+        used, places = _occurring(members, len(self.combinations.user_edges))
+        return RowBatch(used, Bags.of(places, sizes, len(used)), rows)
 
 
 def distinct_rows(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -215,6 +228,20 @@ def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _paired(numbers: np.ndarray, column: np.ndarray) -> np.ndarray:
     return numbers * (int(column.max()) + 1) + column
+
+
+def _occurring(numbers: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return which of the numbers below ``width`` occur, in ascending order, and the place of each number among them.
+
+    Examples
+    --------
+    >>> occurring, places = _occurring(torch.tensor([7, 2, 7]), 9)
+    >>> occurring.tolist(), places.tolist()
+    ([2, 7], [1, 0, 1])
+    """
+    occurs = numbers.new_zeros(width, dtype=torch.bool)
+    occurs[numbers] = True
+    return occurs.nonzero()[:, 0], (occurs.cumsum(0) - 1)[numbers]
 
 
 def _starts(sizes: torch.Tensor) -> torch.Tensor:

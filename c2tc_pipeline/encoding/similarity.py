@@ -20,7 +20,7 @@ from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_js
 from c2tc_pipeline.tables.categories import factorise
 
 # Part of every cache key: raise it when the trained weights change for the same input.
-AUTOENCODER_VERSION = 4
+AUTOENCODER_VERSION = 5
 
 # Longer n-grams than any string of a table has would only cost time.
 _LONGEST_NGRAM = 1_000

@@ -28,7 +28,7 @@ _RECIPE_LENGTH = 40
 ALGORITHM_VERSIONS = {
     "raw_table": "1",
     "validated_table": "1",
-    "encoder": "4",
+    "encoder": "5",
     "encoded_table": "1",
     "cluster_allocation": "5",
     "condensed_table": "7",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ import torch
 
 from c2tc_pipeline.devices import watch_fallbacks
 from c2tc_pipeline.encoding import autoencoder_training
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder, WeightedRows
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.encoding.autoencoder_inputs import WeightedRows
 from c2tc_pipeline.encoding.autoencoder_training import (
     AutoencoderSettings,
     TrainedAutoencoder,
-    _loss_and_gradients,
+    _pull,
     train_autoencoder,
 )
 from c2tc_pipeline.encoding.look_ups import JoinedColumns
@@ -68,15 +68,17 @@ def test_parts_pull_as_the_whole_batch_does(size: int) -> None:
     rows, weight = torch.from_numpy(PLACES[:50]), torch.rand(50, generator=generator)
     joined = JoinedColumns.of(PLACES[:50], model.sizes, most=40)
 
-    def pull(size: int) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
+    def pull(size: int) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+        model.zero_grad()
         parts = torch.arange(50).split(size)
-        return _loss_and_gradients(model, [WeightedRows.of(model, joined.batch(part), weight[part]) for part in parts])
+        loss = _pull(model, [WeightedRows.of(model.inputs(joined.batch(part)), weight[part]) for part in parts])
+        return loss, [tensor.grad for tensor in model.parameters()]
 
     (loss, gradients), (whole_loss, whole_gradients) = pull(size), pull(50)
     torch.testing.assert_close(loss, whole_loss)
-    torch.testing.assert_close(list(gradients), list(whole_gradients))
+    torch.testing.assert_close(gradients, whole_gradients)
     mean = (model.loss(rows) * weight).sum() / 50
-    torch.testing.assert_close(list(gradients), list(torch.autograd.grad(mean, list(model.parameters()))))
+    torch.testing.assert_close(gradients, list(torch.autograd.grad(mean, list(model.parameters()))))
 
 
 @pytest.mark.parametrize(("most_rows", "times"), [(24, 0), (23, 1), (6, 2), (3, 3)])

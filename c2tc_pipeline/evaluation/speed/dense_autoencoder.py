@@ -17,6 +17,7 @@ from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
 from c2tc_pipeline.encoding.autoencoder_training import (
     CLIP_NORM,
+    LEAST_SPREAD,
     AutoencoderSettings,
     Schedule,
     default_batch_size,
@@ -127,7 +128,7 @@ def same_task(tables: Sequence[np.ndarray], places: np.ndarray, settings: Autoen
         generator=generator,
     )
     weight = torch.from_numpy((counts / counts.mean()).astype(np.float32))
-    start_at_components(model, model.batch(torch.from_numpy(places[first])), weight, generator)
+    start_at_components(model, model.inputs_at(torch.from_numpy(places[first])), weight, generator)
     size = settings.batch_size or default_batch_size(len(first))
     schedule = Schedule.draw(len(first), size, settings.epochs, generator)
     return DenseTask(DenseAutoencoder.like(model), dense_matrix(tables, places[first]), weight, schedule)
@@ -155,7 +156,7 @@ def train_dense(
     """
     end = clock() + time_limit
     flat = FlatWeights(task.start)
-    optimiser = AdamW(flat)
+    optimiser = AdamW(flat, least_spread=LEAST_SPREAD)
     losses: list[float] = []
     for visits in task.schedule.epochs:
         if clock() > end:
