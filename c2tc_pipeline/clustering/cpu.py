@@ -26,7 +26,7 @@ _FEW_CENTERS = 120
 _SMALL_STEP_OF_FEW = 50_000_000
 # From so many rows and centres on, looking at the centres around one's own saves more than it costs to sort rows by it.
 _MANY_ROWS = 40_000
-_MANY_CENTERS = 2 * NEIGHBOURS
+_MANY_CENTERS = 3 * NEIGHBOURS
 
 
 @dataclass

@@ -169,8 +169,12 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
 
 
 def _diameter(weight: int, heaviest: int) -> int:
-    """Return a disc's diameter: its area grows with the weight, from what can still be seen."""
-    return round(4 + 14 * (weight / heaviest) ** 0.5)
+    """Return a disc's diameter: its area grows with the weight, from what can still be seen.
+
+    In steps of two: discs of one size and colour are drawn together, and more sizes than these take longer to draw than
+    the eye can tell apart.
+    """
+    return 2 * round(2 + 7 * (weight / heaviest) ** 0.5)
 
 
 def stage_seconds(stages: Mapping[str, float]) -> Picture:
