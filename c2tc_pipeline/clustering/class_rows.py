@@ -257,7 +257,14 @@ class ClassRows:
         # The members of a piece are those of its group at every so many places, beginning with this one.
         piece = np.arange(k) - np.repeat(offsets, pieces)
         nearest = order[np.repeat(starts, pieces) + piece]
-        return KMeansResult(centers, labels, np.bincount(labels, minlength=k).astype(np.float64), 0.0, 0, nearest)
+        return KMeansResult(
+            centers=centers,
+            inertia=0.0,
+            iterations=0,
+            labels=labels,
+            counts=np.bincount(labels, minlength=k).astype(np.float64),
+            nearest=nearest,
+        )
 
 
 def settled_tolerance(rows: int, columns: int, k: int) -> float:
@@ -303,11 +310,11 @@ def _good_start(
     rows = sample.open()
     fit_seed, move_seed = seeds
     few, *more = [(rows.X[:size], None if rows.weight is None else rows.weight[:size]) for size in sizes or [len(rows)]]
-    first = engine.fit(few[0], k, init=init, seed=fit_seed, weight=few[1], max_iter=max_iter, tol=1e-3)
+    first = engine.descend(few[0], k, init=init, seed=fit_seed, weight=few[1], max_iter=max_iter, tol=1e-3)
     rng = np.random.default_rng(move_seed)
     centers = relocate_centers(few[0], first, engine, rng, weight=few[1], rounds=rounds).centers
     for X, weight in more:
-        centers = engine.fit(X, k, init=centers, weight=weight, max_iter=max_iter, tol=_GROWN_TOL).centers
+        centers = engine.descend(X, k, init=centers, weight=weight, max_iter=max_iter, tol=_GROWN_TOL).centers
     return centers
 
 

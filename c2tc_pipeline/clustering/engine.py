@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering.blocks import Block
-from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd
+from c2tc_pipeline.clustering.blocks import Block, OpenBlock
+from c2tc_pipeline.clustering.lloyd import Descent, KMeansResult, descend, lloyd
 from c2tc_pipeline.clustering.row_source import HeldRows
 from c2tc_pipeline.clustering.seeding import extend_centers
 from c2tc_pipeline.devices import resolve_device
@@ -107,9 +107,28 @@ class Engine(ABC):
     ) -> KMeansResult:
         """Cluster the rows of one block; otherwise as :meth:`fit`."""
         rows = block.open()
-        known = np.empty((0, rows.X.shape[1]), rows.X.dtype) if init is None else init
-        centers = extend_centers(rows.X, known, k, np.random.default_rng(seed), weight=rows.weight)
-        return lloyd(self, [rows], centers, max_iter=max_iter, tol=tol)
+        return lloyd(self, [rows], _start(rows, k, init, seed), max_iter=max_iter, tol=tol)
+
+    def descend(
+        self,
+        X: np.ndarray,
+        k: int,
+        *,
+        init: np.ndarray | None = None,
+        seed: int | np.random.SeedSequence = 0,
+        weight: np.ndarray | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+    ) -> Descent:
+        """Find centres as :meth:`fit` does, without asking in the end which row is in which cluster."""
+        rows = Block(HeldRows(X), weight=weight).open()
+        return descend(self, rows, _start(rows, k, init, seed), max_iter=max_iter, tol=tol)
+
+
+def _start(rows: OpenBlock, k: int, init: np.ndarray | None, seed: int | np.random.SeedSequence) -> np.ndarray:
+    """Return ``k`` centres to begin with, those that are given among them."""
+    known = np.empty((0, rows.X.shape[1]), rows.X.dtype) if init is None else init
+    return extend_centers(rows.X, known, k, np.random.default_rng(seed), weight=rows.weight)
 
 
 def make_engine(device: str = "auto") -> Engine:

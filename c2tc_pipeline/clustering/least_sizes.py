@@ -76,7 +76,14 @@ def _settle(X: np.ndarray, centers: np.ndarray, least: int, engine: Engine) -> K
         # Beyond some hundreds of centres an assignment is not quite the cheapest, so that the loss might rise.
         if inertia < before:
             nearest = nearest_members(labels, gaps, len(centers))
-            best = KMeansResult(centers, labels, sums.counts, inertia, steps, nearest)
+            best = KMeansResult(
+                centers=centers,
+                inertia=inertia,
+                iterations=steps,
+                labels=labels,
+                counts=sums.counts,
+                nearest=nearest,
+            )
         if before - inertia <= _LEAST_GAIN * inertia:
             break
     assert best is not None

@@ -31,31 +31,45 @@ _TRIES = 3
 _MOMENTUM = 0.85
 
 
-@dataclass(frozen=True)
-class KMeansResult:
-    """A partition of rows: every cluster has a member, every centre is the mean of its members.
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Where Lloyd's steps led: enough to go on from, without knowing which row is in which cluster.
 
     Parameters
     ----------
     centers : ndarray of shape (k, d)
         Means of the clusters, in the precision of the rows.
+    inertia : float
+        Within-cluster sum of squares.
+    iterations : int
+        Lloyd steps taken.
+    """
+
+    centers: np.ndarray
+    inertia: float
+    iterations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class KMeansResult(Descent):
+    """A partition of rows: every cluster has a member, every centre is the mean of its members.
+
+    The inertia is computed in float64.
+
+    Parameters
+    ----------
+    centers, inertia, iterations
+        As for :class:`Descent`.
     labels : ndarray of int32
         The cluster of each row.
     counts : ndarray of shape (k,)
         Total weight of each cluster.
-    inertia : float
-        Within-cluster sum of squares, computed in float64.
-    iterations : int
-        Lloyd steps taken.
     nearest : ndarray of int of shape (k,)
         The member next to each mean; of several the first.
     """
 
-    centers: np.ndarray
     labels: np.ndarray
     counts: np.ndarray
-    inertia: float
-    iterations: int
     nearest: np.ndarray
 
 
@@ -96,10 +110,10 @@ def lloyd(
     ([0, 0, 1, 1], [0, 2], 0.04)
     """
     if len(blocks) == 1:
-        return _descend(_OneBlock(engine, blocks[0]), centers, max_iter, tol)
+        return _settled(_OneBlock(engine, blocks[0]), centers, max_iter, tol)
     for further in reversed(range(_TRIES)):
         try:
-            return _descend(_Blocks(engine, blocks, executor), centers, max_iter, tol)
+            return _settled(_Blocks(engine, blocks, executor), centers, max_iter, tol)
         except LostBlocks:
             # From the beginning, since rows may look at the centres around those that they had: the same bytes.
             if not further:
@@ -107,7 +121,24 @@ def lloyd(
     raise AssertionError("There is one try at least.")
 
 
-def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> KMeansResult:
+def descend(
+    engine: Engine, block: OpenBlock, centers: np.ndarray, *, max_iter: int = 100, tol: float = 1e-4
+) -> Descent:
+    """Take the steps of :func:`lloyd` on one block, and leave it at that: nobody asks for the clusters of its rows.
+
+    That saves a last assignment and what is measured after it. The inertia is that of the last step, from sums, whose
+    rounding is some 1e-7 of the rows' own squares.
+    """
+    return _descend(_OneBlock(engine, block), centers, max_iter, tol)
+
+
+def _settled(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> KMeansResult:
+    """Take steps, and say which row is where in the end."""
+    done = _descend(rows, centers, max_iter, tol)
+    return rows.settle(done.centers, done.iterations)
+
+
+def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> Descent:
     """Take steps with momentum, and a plain one from the best means so far wherever momentum went too far."""
     best = centers
     weights: np.ndarray | None = None
@@ -129,7 +160,7 @@ def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> K
         best, weights, least = means, counts, inertia
         if gained <= tol * inertia:
             break
-    return rows.settle(best, steps)
+    return Descent(centers=best, inertia=least, iterations=steps)
 
 
 def _ahead(means: np.ndarray, counts: np.ndarray, before: np.ndarray, counts_before: np.ndarray) -> np.ndarray:

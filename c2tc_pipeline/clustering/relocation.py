@@ -11,7 +11,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.distances import score_blocks
 from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering.lloyd import Descent
 
 _FIRST_SHARE = 0.1
 _LEAST_GAIN = 1e-4
@@ -19,22 +19,22 @@ _LEAST_GAIN = 1e-4
 
 def relocate_centers(
     X: np.ndarray,
-    start: KMeansResult,
+    start: Descent,
     engine: Engine,
     rng: np.random.Generator,
     *,
     weight: np.ndarray | None = None,
     rounds: int = 6,
     tol: float = 1e-3,
-) -> KMeansResult:
-    """Improve a partition by moving centres; the loss never rises.
+) -> Descent:
+    """Improve centres by moving some of them; the loss never rises.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        The rows that ``start`` partitions.
-    start : KMeansResult
-        A partition to improve.
+        The rows that ``start`` was found for.
+    start : Descent
+        Centres to improve.
     engine : Engine
         What computes the Lloyd steps.
     rng : numpy.random.Generator
@@ -62,7 +62,7 @@ def relocate_centers(
         if moving < 1 or k < 2:
             break
         moved = _moved_centers(X, best, moving, rng, weight)
-        candidate = engine.fit(X, k, init=moved, weight=weight, tol=tol)
+        candidate = engine.descend(X, k, init=moved, weight=weight, tol=tol)
         if candidate.inertia < best.inertia * (1 - _LEAST_GAIN):
             best = candidate
         else:
@@ -71,7 +71,7 @@ def relocate_centers(
 
 
 def _moved_centers(
-    X: np.ndarray, result: KMeansResult, moving: int, rng: np.random.Generator, weight: np.ndarray | None
+    X: np.ndarray, result: Descent, moving: int, rng: np.random.Generator, weight: np.ndarray | None
 ) -> np.ndarray:
     k = len(result.centers)
     own, other, labels = _two_nearest(X, result.centers)

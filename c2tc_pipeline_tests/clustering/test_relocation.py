@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import Engine, make_engine
 from c2tc_pipeline.clustering.relocation import relocate_centers
-from c2tc_pipeline_tests.clustering.mixtures import ENGINES, assert_true_partition, few_values, mixture, name_of
+from c2tc_pipeline_tests.clustering.mixtures import ENGINES, few_values, mixture, name_of
 
 
 @settings(deadline=None, max_examples=50)
@@ -21,7 +21,7 @@ def test_the_loss_never_rises(X: np.ndarray, data: st.DataObject, seed: int) -> 
     start = engine.fit(X, k, seed=seed, weight=weight, max_iter=data.draw(st.integers(0, 3)))
     moved = relocate_centers(X, start, engine, np.random.default_rng(seed), weight=weight)
     assert moved.inertia <= start.inertia
-    assert_true_partition(moved, X, k, weight)
+    assert _loss_around(moved.centers, X, weight) <= moved.inertia + 1e-5 * len(X)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -42,6 +42,8 @@ def test_a_start_that_lloyd_cannot_mend_is_mended(engine: Engine, seed: int) -> 
     best = min(engine.fit(X, 10, seed=s).inertia for s in range(20))
     assert stuck.inertia > 1.3 * best
     assert moved.inertia < 1.3 * best
+    # Rows that are assigned once more can only be served better than by the step that told the loss.
+    assert 0.99 * moved.inertia < _loss_around(moved.centers, X) < 1.0001 * moved.inertia
 
 
 def test_the_same_generator_makes_the_same_moves() -> None:
@@ -56,3 +58,8 @@ def test_no_rounds_change_nothing() -> None:
     X = mixture(50)
     start = make_engine("cpu").fit(X, 5, max_iter=0)
     assert relocate_centers(X, start, make_engine("cpu"), np.random.default_rng(0), rounds=0) is start
+
+
+def _loss_around(centers: np.ndarray, X: np.ndarray, weight: np.ndarray | None = None) -> float:
+    gaps = ((X[:, None, :].astype(np.float64) - centers) ** 2).sum(axis=2).min(axis=1)
+    return float(gaps.sum() if weight is None else gaps @ weight)

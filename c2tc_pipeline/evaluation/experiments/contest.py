@@ -26,7 +26,7 @@ from c2tc_pipeline.storage.arrays import open_arrays
 
 # Part of every key: ours is raised by any change of the method that changes what it makes, that of the rivals by any
 # change of theirs, so that the hours of the one do not go with the other.
-_OURS_VERSION = 6
+_OURS_VERSION = 7
 _RIVALS_VERSION = 5
 
 # What a contender may be set to about how much its rows count; the sampler knows neither.
