@@ -122,8 +122,7 @@ class MemberVotes:
 
     def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, members: np.ndarray) -> None:
         """Do the same for whole numbers that lie close together, without looking any of them up."""
-        counted = np.bincount(members * np.int64(close.width) + close.places, minlength=self._size * close.width)
-        votes = counted.reshape(self._size, close.width)
+        votes = close.counted(members, self._size).T
         appeared = close.appeared(votes.sum(axis=0) > 0)
         codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
         votes = votes[:, appeared]

@@ -166,8 +166,7 @@ def _counted(
     if isinstance(series.dtype, np.dtype):
         close = CloseNumbers.of(series.to_numpy(), most=max(len(series) // classes, 1))
         if close is not None:
-            counted = np.bincount(close.places * classes + codes, minlength=close.width * classes)
-            table = counted.reshape(close.width, classes)
+            table = close.counted(codes, classes)
             order = close.appeared(table.sum(axis=1) > 0)
             keys = [category_key(close.low + place) for place in order.tolist()]
             return keys, np.zeros(classes, dtype=np.int64), table[order] if len(keys) <= most else None

@@ -20,8 +20,8 @@ class CloseNumbers:
         The smallest.
     width : int
         One more than the largest distance.
-    places : ndarray of int64
-        The distance of each number.
+    places : ndarray of int
+        The distance of each number, in whatever type holds it: to be counted or looked up, not to be multiplied.
 
     Examples
     --------
@@ -43,9 +43,33 @@ class CloseNumbers:
         if high - low >= most:
             return None
         # Differences of small signed types would overflow; those of unsigned ones to their minimum never do.
-        wide = numbers if numbers.dtype.kind == "u" else numbers.astype(np.int64, copy=False)
+        wide = numbers if low == 0 or numbers.dtype.kind == "u" else numbers.astype(np.int64, copy=False)
         places = wide if low == 0 else wide - wide.dtype.type(low)
-        return cls(low, high - low + 1, places.astype(np.int64, copy=False))
+        # Only those of unsigned words may not be taken for positions.
+        return cls(low, high - low + 1, places.astype(np.int64) if places.dtype == np.uint64 else places)
+
+    def counted(self, groups: np.ndarray, size: int) -> np.ndarray:
+        """Return how often each place occurs in each group of rows, as a table of shape (width, size).
+
+        Parameters
+        ----------
+        groups : ndarray of int
+            The group of each row.
+        size : int
+            Number of groups.
+
+        Examples
+        --------
+        >>> CloseNumbers.of(np.array([0, 1, 1, 0]), most=10).counted(np.array([0, 0, 1, 1]), 2).tolist()
+        [[1, 1], [1, 1]]
+        """
+        if self.width == 2:
+            # Flags are the most common columns, and most are seldom set: the others are all rows less those.
+            high = np.bincount(groups[self.places != 0], minlength=size)
+            return np.stack([np.bincount(groups, minlength=size) - high, high])
+        cells = np.multiply(self.places, size, dtype=np.int64)
+        cells += groups
+        return np.bincount(cells, minlength=self.width * size).reshape(self.width, size)
 
     def appeared(self, occurs: np.ndarray) -> np.ndarray:
         """Return the places that occur in the order of their first rows, given for each whether it does."""

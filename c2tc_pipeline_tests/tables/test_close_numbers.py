@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.condensation.members import MemberVotes
@@ -26,6 +27,7 @@ ends = st.sampled_from(DTYPES).flatmap(
         st.just(dtype),
         st.lists(
             st.integers(np.iinfo(dtype).min, np.iinfo(dtype).min + 9)
+            | st.integers(0, 1)
             | st.integers(np.iinfo(dtype).max - 9, np.iinfo(dtype).max),
             min_size=1,
             max_size=60,
@@ -47,6 +49,18 @@ def test_distances_and_appearance_are_those_of_the_numbers(drawn: tuple[str, lis
     assert [close.low + place for place in close.places.tolist()] == values
     occurs = np.bincount(close.places, minlength=close.width) > 0
     assert [close.low + place for place in close.appeared(occurs).tolist()] == list(dict.fromkeys(values))
+
+
+@given(ends, st.data())
+def test_counts_are_those_of_every_number_in_every_group(drawn: tuple[str, list[int]], data: st.DataObject) -> None:
+    dtype, values = drawn
+    close = CloseNumbers.of(np.array(values, dtype=dtype), most=300)
+    assume(close is not None)
+    assert close is not None
+    groups = data.draw(st.lists(st.integers(0, 2), min_size=len(values), max_size=len(values)))
+    pairs = Counter(zip(values, groups, strict=True))
+    expected = [[pairs[close.low + place, group] for group in range(4)] for place in range(close.width)]
+    assert close.counted(np.array(groups, dtype=np.int32), 4).tolist() == expected
 
 
 def test_numbers_that_come_late_have_their_order() -> None:
