@@ -31,7 +31,7 @@ from c2tc_pipeline.reports.experiment_protocol import most_test_to_train, protoc
 from c2tc_pipeline.reports.experiment_shown import ShownTable
 from c2tc_pipeline.reports.experiment_standings import anchors_table, regret_table, standings_table
 from c2tc_pipeline.reports.experiment_statistics import comparisons_table, pooled_table, ranking_table
-from c2tc_pipeline.reports.experiment_table import experiment_table
+from c2tc_pipeline.reports.experiment_table import METRIC_NAMES, experiment_table
 from c2tc_pipeline.reports.markdown import markdown_escaped
 from c2tc_pipeline.storage.parquet import write_parquet
 from c2tc_pipeline.tables import SplitSettings
@@ -150,9 +150,10 @@ def _ranked(scores: pd.DataFrame, metric: str) -> tuple[dict[str, ShownTable], l
     """Return what ranks all contenders, as far as they ran on the same tables and have something to be measured by."""
     shown: dict[str, ShownTable] = {}
     if {WHOLE, "random"} <= set(named_contenders(scores, [metric])["contender"]):
-        shown[f"Relative regret, {metric}"] = regret_table(summarise_regret(relative_regret(scores, metric)))
+        shown[f"Relative regret, {METRIC_NAMES.get(metric, metric)}"] = regret_table(summarise_regret(relative_regret(scores, metric)))
     try:
         ranking = rank_contenders(scores, metric)
     except InputError:
         return shown, []
-    return {**shown, f"Mean ranks, {metric}": ranking_table(ranking)}, [rank_exhibit(ranking, metric)]
+    exhibit = rank_exhibit(ranking, metric)
+    return {**shown, exhibit.title: ranking_table(ranking)}, [exhibit]
