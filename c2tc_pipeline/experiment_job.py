@@ -150,7 +150,8 @@ def _ranked(scores: pd.DataFrame, metric: str) -> tuple[dict[str, ShownTable], l
     """Return what ranks all contenders, as far as they ran on the same tables and have something to be measured by."""
     shown: dict[str, ShownTable] = {}
     if {WHOLE, "random"} <= set(named_contenders(scores, [metric])["contender"]):
-        shown[f"Relative regret, {METRIC_NAMES.get(metric, metric)}"] = regret_table(summarise_regret(relative_regret(scores, metric)))
+        title = f"Relative regret, {METRIC_NAMES.get(metric, metric)}"
+        shown[title] = regret_table(summarise_regret(relative_regret(scores, metric)))
     try:
         ranking = rank_contenders(scores, metric)
     except InputError:
