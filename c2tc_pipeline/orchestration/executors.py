@@ -28,6 +28,17 @@ _APART = dg.multiprocess_executor.configured(
 _EXECUTORS = {"apart": _APART, "together": dg.in_process_executor}
 
 
+def steps_are_apart() -> bool:
+    """Tell whether steps are executed in processes of their own.
+
+    Examples
+    --------
+    >>> steps_are_apart()
+    True
+    """
+    return step_executor() is _APART
+
+
 def step_executor() -> dg.ExecutorDefinition:
     """Return what executes steps: ``C2TC_STEPS`` is ``apart``, as without it, or ``together``.
 

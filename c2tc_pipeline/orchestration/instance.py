@@ -6,15 +6,16 @@ say.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import dagster as dg
+import yaml
 
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.storage.local_backend import LocalBackend
 
 SETTINGS = Path(__file__).with_name("dagster.yaml")
+_LAUNCHER = {"module": "c2tc_pipeline.orchestration.launcher", "class": "ForkingRunLauncher"}
 
 
 def prepare_home(home: str | Path) -> Path:
@@ -77,58 +78,20 @@ def open_instance(home: str | Path) -> dg.DagsterInstance:
     return dg.DagsterInstance.from_config(str(prepare_home(home)))
 
 
-def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
-    """Mark the runs whose process is gone as failed, and give back the slots of pools that they hold.
-
-    A killed process can't say that its run ended: the run would stay "started" and go on holding its slot, and the
-    next run would wait for it in silence. Only for an instance whose runs are all on this machine.
+def runs_are_here(home: str | Path) -> bool:
+    """Tell whether an instance has its runs on this machine, as it does unless its settings say otherwise.
 
     Parameters
     ----------
-    instance : DagsterInstance
-        As :func:`open_instance` returns it.
-
-    Returns
-    -------
-    list of str
-        The ids of those runs.
+    home : str or Path
+        The folder of an instance that was opened before.
 
     Examples
     --------
-    >>> end_dead_runs(dg.DagsterInstance.ephemeral())
-    []
+    >>> import tempfile
+    >>> runs_are_here(prepare_home(tempfile.mkdtemp()))
+    True
     """
-    ended = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
-        process = _process_of(instance, run.run_id)
-        if process is None or _is_alive(process):
-            continue
-        # It may have ended by itself since it was listed.
-        now = instance.get_run_by_id(run.run_id)
-        if now is None or now.status != dg.DagsterRunStatus.STARTED:
-            continue
-        # What Dagster's own monitor does when it finds a dead run, which with runs of one machine it can't.
-        instance.report_run_failed(run, f"The process of this run ({process}) is gone.")
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-        ended.append(run.run_id)
-    return ended
-
-
-def _process_of(instance: dg.DagsterInstance, run_id: str) -> int | None:
-    """Return the process of a run; those of its steps report later."""
-    records = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT).records
-    for record in records:
-        event = record.event_log_entry.dagster_event
-        if event is not None and event.event_specific_data is not None and "pid" in event.engine_event_data.metadata:
-            return int(str(event.engine_event_data.metadata["pid"].value))
-    return None
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it is there, and another user's
-        pass
-    return True
+    settings = yaml.safe_load((Path(home) / SETTINGS.name).read_text(encoding="utf-8")) or {}
+    launcher = settings.get("run_launcher", _LAUNCHER)
+    return launcher == _LAUNCHER and not {"storage", "run_storage", "event_log_storage"} & settings.keys()

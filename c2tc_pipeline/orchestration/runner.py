@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Protocol
 
 import dagster as dg
-import yaml
 
-from c2tc_pipeline.orchestration.instance import SETTINGS, end_dead_runs, open_instance
+from c2tc_pipeline.orchestration.instance import open_instance, runs_are_here
 from c2tc_pipeline.orchestration.partitions import Partitions
 from c2tc_pipeline.orchestration.results import check_results_folder, export_results
 from c2tc_pipeline.orchestration.run_events import RunEvent, RunWatch
+from c2tc_pipeline.orchestration.run_processes import end_dead_runs
 from c2tc_pipeline.orchestration.workplace import Workplace
 from c2tc_pipeline.tables import Catalogue
 
@@ -101,7 +101,7 @@ def run_tables(
     for table in chosen:
         check_results_folder(out / table)
     with open_instance(place.home) as instance:
-        if _is_on_this_machine(place.home):
+        if runs_are_here(place.home):
             end_dead_runs(instance)
         jobs = _Jobs(place.definitions(catalogue), instance, viewer)
         done = []
@@ -161,9 +161,3 @@ class _Jobs:
         if not result.success and not self._watch.failures:
             raise RuntimeError(f"Run {result.run_id} of {job} failed without saying why.")
         return self._watch.failures
-
-
-def _is_on_this_machine(home: Path) -> bool:
-    """Tell whether an instance has its runs here, as it does unless its settings name a database or a launcher."""
-    settings = yaml.safe_load((home / SETTINGS.name).read_text(encoding="utf-8")) or {}
-    return not {"storage", "run_storage", "event_log_storage", "run_launcher"} & settings.keys()

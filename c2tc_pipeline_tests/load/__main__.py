@@ -80,8 +80,10 @@ def backfill(tables: int, minutes: float) -> None:
     from c2tc_pipeline.orchestration.jobs import CONDENSE, INGEST
     from c2tc_pipeline_tests.load.backfill import backfill as launch
     from c2tc_pipeline_tests.load.catalogues import make_catalogue
+    from c2tc_pipeline_tests.load.cpu import adopt_orphans, cpu_of_children, wait_for_all
     from c2tc_pipeline_tests.orchestration.live import Site, running_dashboard
 
+    adopt_orphans()
     with _folder() as folder, Site(folder) as site:
         known = make_catalogue(folder, tables)
         with site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
@@ -89,6 +91,7 @@ def backfill(tables: int, minutes: float) -> None:
             ingested = site.instance.get_materialized_partitions(_key(INGEST[-1]))
             cells = [f"{name}|{ratio!r}" for name in known if name in ingested for ratio in known[name].ratios]
             condense = launch(site, dashboard, CONDENSE, cells, 30.0 * minutes)
+        wait_for_all()
         rows = [
             (
                 name,
@@ -98,6 +101,7 @@ def backfill(tables: int, minutes: float) -> None:
                 told.ended["SUCCESS"],
                 told.ended["FAILURE"],
                 told.ended["CANCELED"],
+                told.seconds,
                 told.per_minute,
             )
             for name, told in (("ingest_job", ingest), ("condense_job", condense))
@@ -110,9 +114,11 @@ def backfill(tables: int, minutes: float) -> None:
             "succeeded",
             "failed",
             "cancelled",
+            "seconds",
             "a minute",
         )
-        _table(f"Backfill of {tables} tables, {minutes:g} minutes", rows, names)
+        _table(f"Backfill of {tables} tables, at most {minutes:g} minutes", rows, names)
+        click.echo(f"\nDaemon, dashboard, code servers and runs: {cpu_of_children():.0f} CPU seconds.")
 
 
 @main.command()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from c2tc_pipeline_tests.load.cpu import adopt_orphans, cpu_of_children, wait_for_all
 from c2tc_pipeline_tests.made_tables import mixed_table
 from c2tc_pipeline_tests.orchestration.faulty_definitions import _tags
 from c2tc_pipeline_tests.orchestration.live import Site
 
-_PR_SET_CHILD_SUBREAPER = 36
 TABLE = "people"
 
 
@@ -42,28 +40,15 @@ def run_costs(folder: Path, **environment: str) -> Iterator[tuple[str, float]]:
         Variables for the runs.
     """
     # The process that steps are forked from outlives its run, and would be counted nowhere.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     with Site(folder) as site:
         site.add(TABLE, mixed_table(200))
         ratio = site.catalogue[TABLE].ratios[0]
         for job, partition in (("ingest_job", TABLE), ("condense_job", f"{TABLE}|{ratio!r}")):
-            before = _cpu_of_children()
+            before = cpu_of_children()
             execute_job(site, job, partition, **environment)
-            _wait_for_all()
+            wait_for_all()
             [run] = site.instance.get_runs(limit=1)
             assert run.job_name == job
             assert run.is_success
-            yield job, _cpu_of_children() - before
-
-
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _wait_for_all() -> None:
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+            yield job, cpu_of_children() - before

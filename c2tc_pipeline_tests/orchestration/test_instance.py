@@ -1,9 +1,7 @@
-"""The default instance: its settings as a real instance reads them, and what a killed run leaves behind."""
+"""The default instance: its settings as a real instance reads them."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import dagster as dg
@@ -13,8 +11,8 @@ from dagster._core.instance.config import PoolGranularity
 from dagster._core.scheduler.instigation import TickStatus
 
 from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.orchestration.instance import SETTINGS, end_dead_runs, open_instance, prepare_home
-from c2tc_pipeline_tests.orchestration.processes import KILLED_RUN
+from c2tc_pipeline.orchestration.instance import SETTINGS, open_instance, prepare_home, runs_are_here
+from c2tc_pipeline.orchestration.launcher import ForkingRunLauncher
 
 
 def test_the_folder_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +42,7 @@ def test_the_settings_of_the_instance(tmp_path: Path) -> None:
         assert not instance.nux_enabled
         pools = instance.get_concurrency_config().pool_config
         assert (pools.default_pool_limit, pools.pool_granularity) == (1, PoolGranularity.OP)
+        assert isinstance(instance.run_launcher, ForkingRunLauncher)
         assert instance.run_monitoring_enabled
         assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] > 0
         assert instance.run_monitoring_max_runtime_seconds > 0
@@ -86,26 +85,20 @@ def test_a_run_says_what_its_user_logs_and_no_more(tmp_path: Path, capfd: pytest
     assert "STEP_START" not in printed
 
 
-def test_a_killed_run_is_ended_and_gives_its_slot_back(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED_RUN, str(tmp_path)], capture_output=True, check=False)
-    assert done.returncode == -9, done.stderr
-
-    @dg.asset(pool="gpu")
-    def encoder() -> None:
-        # The run that asks is alive, and is left alone.
-        with open_instance(tmp_path) as other:
-            assert end_dead_runs(other) == []
-
-    with open_instance(tmp_path) as instance:
-        [run] = instance.get_runs()
-        assert run.status == dg.DagsterRunStatus.STARTED
-        assert len(instance.event_log_storage.get_concurrency_info("gpu").claimed_slots) == 1
-        assert end_dead_runs(instance) == [run.run_id]
-        [run] = instance.get_runs()
-        assert run.status == dg.DagsterRunStatus.FAILURE
-        assert end_dead_runs(instance) == []
-        assert dg.materialize([encoder], instance=instance).success
-
-
 def test_the_settings_are_part_of_the_package() -> None:
     assert SETTINGS.is_file()
+
+
+@pytest.mark.parametrize(
+    ("settings", "here"),
+    [
+        ("", True),
+        ("telemetry: {enabled: false}", True),
+        ("run_launcher: {module: c2tc_pipeline.orchestration.launcher, class: ForkingRunLauncher}", True),
+        ("run_launcher: {module: dagster_docker, class: DockerRunLauncher}", False),
+        ("storage: {postgres: {postgres_url: {env: DATABASE}}}", False),
+    ],
+)
+def test_whether_runs_are_on_this_machine(tmp_path: Path, settings: str, here: bool) -> None:
+    (tmp_path / "dagster.yaml").write_text(settings)
+    assert runs_are_here(tmp_path) is here

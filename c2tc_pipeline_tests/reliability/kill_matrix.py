@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from c2tc_pipeline.orchestration.instance import end_dead_runs
 from c2tc_pipeline.orchestration.io_managers import artefact_key
 from c2tc_pipeline.orchestration.jobs import EXPERIMENTS
+from c2tc_pipeline.orchestration.run_processes import end_dead_runs
 from c2tc_pipeline.orchestration.versioning import partition_keys
 from c2tc_pipeline.storage import ArtefactStore
 from c2tc_pipeline.storage.files import TIMINGS_NAME
