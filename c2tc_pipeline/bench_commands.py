@@ -23,6 +23,7 @@ SCALE = "scale"
 @click.option("--catalogue", type=click.Path(path_type=Path), help="A catalogue of your own tables, instead of --data.")
 @click.option("--tables", help="Only these tables, separated by commas; with --catalogue, all of it by default.")
 @click.option("--ratios", help="Other ratios, separated by commas.")
+@click.option("--spaces", help="Other column spaces, such as hcfe or label, separated by commas.")
 @click.option("--methods", help="Only these methods, separated by commas.")
 @click.option("--without", help="All methods but these, separated by commas.")
 @click.option("--models", help="Other models, separated by commas.")
@@ -62,6 +63,7 @@ def bench(
     catalogue: Path | None,
     tables: str | None,
     ratios: str | None,
+    spaces: str | None,
     methods: str | None,
     without: str | None,
     models: str | None,
@@ -104,6 +106,7 @@ def bench(
     of_experiments = {
         "--catalogue": catalogue,
         "--ratios": ratios,
+        "--spaces": spaces,
         "--methods": methods,
         "--without": without,
         "--models": models,
@@ -148,6 +151,7 @@ def bench(
             {
                 "tables": _parts(tables),
                 "ratios": _numbers(ratios),
+                "spaces": _parts(spaces),
                 "methods": _parts(methods),
                 "without": _parts(without),
                 "models": _parts(models),

@@ -38,8 +38,20 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
     assert (out / "manifest.json").is_file()
     assert "recipe 'default'" in (out / "table.md").read_text(encoding="utf-8")
     # A second run replaces its own directory, with what was asked for this time.
-    changed = ["--seeds", 1, "--methods", "ours", "--recipe", "paper", "--group-duplicates", "--quiet"]
+    changed = [
+        "--seeds",
+        1,
+        "--methods",
+        "ours",
+        "--recipe",
+        "paper",
+        "--spaces",
+        "label",
+        "--group-duplicates",
+        "--quiet",
+    ]
     assert run("bench", *mine, "--jobs", 0, *changed).stdout == ""
+    assert set(pd.read_parquet(out / "scores.parquet")["space"]) == {"label"}
     text = (out / "table.md").read_text(encoding="utf-8")
     assert "recipe 'paper'" in text
     assert "rows with equal features on one side" in text
@@ -54,6 +66,7 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
         (["overall", "--data", ".", "--methods", "hurding"], "no method 'hurding'"),
         (["overall", "--data", ".", "--ratios", "1%"], "--ratios '1%'"),
         (["overall", "--data", ".", "--models", "mpl"], "there is no model 'mpl'"),
+        (["overall", "--data", ".", "--spaces", "hfce"], "there is no column space 'hfce'"),
         (["overall", "--data", ".", "--without", "hurding"], "no method 'hurding'"),
         (["overall", "--data", ".", "--recipe", "papper"], "there is no recipe 'papper'"),
         (["overall", "--data", ".", "--parts", "search"], "--parts is for the benchmark of speed alone"),
@@ -62,6 +75,7 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
         (["speed", "--data", ".", "--parts", "sorting"], "no part 'sorting'"),
         (["speed", "--data", ".", "--tables", "people"], "no table 'people'"),
         (["speed", "--data", ".", "--models", "mlp"], "--models plays no part"),
+        (["speed", "--data", ".", "--spaces", "label"], "--spaces plays no part"),
         (["scale", "--tables", "adult"], "--tables plays no part in the check of scale"),
         (["scale", "--seeds", "2"], "--seeds plays no part in the check of scale"),
         (["scale", "--parts", "stages"], "--parts plays no part in the check of scale"),

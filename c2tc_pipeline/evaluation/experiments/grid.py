@@ -247,17 +247,18 @@ class Experiment(_Part):
         *,
         tables: tuple[str, ...] = (),
         ratios: tuple[float, ...] = (),
+        spaces: tuple[str, ...] = (),
         methods: tuple[str, ...] = (),
         without: tuple[str, ...] = (),
         models: tuple[str, ...] = (),
         **protocol: Any,
     ) -> Experiment:
-        """Return the same experiment with fewer methods, or with other tables, ratios, models or protocol.
+        """Return the same experiment with fewer methods, or with other tables, ratios, spaces, models or protocol.
 
         Parameters
         ----------
-        tables, ratios, models : tuple
-            Instead of those of the experiment; none leaves these.
+        tables, ratios, spaces, models : tuple
+            Instead of those of the experiment; none leaves these. A method that names spaces of its own keeps them.
         methods, without : tuple of str
             Only these methods, and none of those.
         **protocol
@@ -268,13 +269,8 @@ class Experiment(_Part):
         >>> len(load_experiment("overall").restricted(methods=("ours", "random")).methods)
         2
         """
-        changes: dict[str, Any] = {}
-        if tables:
-            changes["tables"] = tables
-        if ratios:
-            changes["ratios"] = ratios
-        if models:
-            changes["models"] = models
+        others = {"tables": tables, "ratios": ratios, "spaces": spaces, "models": models}
+        changes: dict[str, Any] = {name: values for name, values in others.items() if values}
         changes.update({name: value for name, value in protocol.items() if value is not None})
         there = dict.fromkeys(contender.method for contender in self.methods)
         for name in (*methods, *without):
