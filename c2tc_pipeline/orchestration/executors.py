@@ -1,10 +1,10 @@
 """Where the steps of a run are executed: in processes of their own, or in the process of the run.
 
-Imports and processes are most of what a run of a small table costs. In processes of their own, steps are forked from
-one that has imported what they need, beside the run, which has imported its own; a step that is killed, by the system
-for want of memory, does not take the run along. In the run's own process there is one set of imports and nothing to
-fork, so that a run of a small table costs some four tenths less; but a step that is killed ends the run, and steps come
-one after the other. Retries of steps that fail, checks, versions and pools are the same.
+In processes of their own, steps are forked from one that has imported what they need: under the launcher of the default
+instance from the one that runs are forked from, too, otherwise from one that each run starts. A step that is killed, by
+the system for want of memory, does not take the run along. In the run's own process there is nothing to fork and less
+to open; but a step that is killed ends the run, and steps come one after the other. Retries of steps that fail, checks,
+versions and pools are the same.
 """
 
 from __future__ import annotations

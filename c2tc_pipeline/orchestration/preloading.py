@@ -1,4 +1,4 @@
-"""What is imported once for each run, in the process from which its steps are forked.
+"""What is imported once, in the process from which runs and their steps are forked.
 
 A step of a small table computes for a fraction of a second, and would import for longer than that: Dagster's databases
 alone, which every step opens, are 460 modules. Nothing here is computed or opened, since threads and connections do not

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +16,7 @@ import dagster as dg
 import numpy as np
 import psutil
 
+from c2tc_pipeline.orchestration import fork_server
 from c2tc_pipeline.orchestration.asset_options import GPU_POOL
 from c2tc_pipeline.orchestration.jobs import CONDENSE
 from c2tc_pipeline_tests.load.backfill import backfill
@@ -101,7 +102,8 @@ def soak_in_one_process(folder: Path, times: int, longest: float = math.inf) -> 
 def soak_through_the_daemon(folder: Path, times: int, longest: float = math.inf) -> Soaked:
     """Make the cell of a small table again and again by runs that the daemon launches.
 
-    Sampled are the daemon and the code server that it started, when no run is at work.
+    Sampled are the daemon, the code server that it started and the process that runs are forked from, when no run is
+    at work.
 
     Parameters
     ----------
@@ -156,14 +158,12 @@ def sample(processes: Sequence[psutil.Process], temporary: Path, instance: dg.Da
 
 
 def _runs_below(process: psutil.Process) -> list[psutil.Process]:
-    """Return the processes of runs and steps, which are made by multiprocessing."""
+    """Return the processes of runs and steps, which are copies of the one that they are forked from."""
     found = []
     for child in process.children(recursive=True):
-        try:
-            if any("multiprocessing" in part for part in child.cmdline()):
+        with suppress(psutil.NoSuchProcess):
+            if fork_server.__name__ in child.cmdline() and child.ppid() != process.pid:
                 found.append(child)
-        except psutil.NoSuchProcess:
-            continue
     return found
 
 
