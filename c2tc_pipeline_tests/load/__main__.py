@@ -124,13 +124,15 @@ def backfill(tables: int, minutes: float) -> None:
 @main.command()
 @click.option("--times", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--steps", type=click.Choice(["apart", "together"]), default="apart", show_default=True)
-def run(times: int, steps: str) -> None:
+@click.option("--forked/--fresh", default=True, show_default=True, help="Copies of a prepared process, or new ones.")
+def run(times: int, steps: str, forked: bool) -> None:
     """CPU seconds of a run of each job, for one small table."""
     from c2tc_pipeline_tests.load.run_cost import run_costs
 
     for _ in range(times):
         with _folder() as folder:
-            _table("A run", run_costs(folder / "site", C2TC_STEPS=steps), ("job", "CPU seconds"))
+            costs = run_costs(folder / "site", forked=forked, C2TC_STEPS=steps)
+            _table("A run", costs, ("job", "CPU seconds"))
 
 
 def _key(asset: str) -> Any:
