@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.row_block import RowBlock, as_role
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.frames import in_one_piece
-from c2tc_pipeline.tables.kinds import to_numbers, to_text
 from c2tc_pipeline.tables.overview import TableOverview
 from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles
 from c2tc_pipeline.threads import side_by_side
@@ -138,12 +138,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n = len(frame) if rows is None else len(rows)
         out = np.empty((n, sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
 
+        columns = {name: frame[name] for part in self.parts_ for name in part.columns}
+        roles = {name: self.roles_[name].role for name in columns}
+
         def encode(here: slice) -> None:
-            block = frame.iloc[here] if rows is None else frame.iloc[rows[here]]
+            block = RowBlock(columns, roles, here if rows is None else rows[here], here.stop - here.start)
             column = 0
             for part in self.parts_:
-                typed = pd.DataFrame({c: as_role(block[c], self.roles_[c].role) for c in part.columns}, copy=False)
-                encoded = part.encode(typed)
+                encoded = part.encode(block)
                 out[here, column : column + encoded.shape[1]] = encoded
                 column += encoded.shape[1]
 
@@ -217,16 +219,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 + ", which the encoder was fitted with; add it (its values may be missing)."
             )
         return frame
-
-
-def as_role(series: pd.Series[Any], role: Role) -> pd.Series[Any]:
-    """Bring a column into the form that its role's part takes."""
-    if role is Role.NUMERIC:
-        plain_number = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
-        return series if plain_number else to_numbers(series).values
-    if role is Role.STRING and not isinstance(series.dtype, pd.StringDtype):
-        return to_text(series)
-    return series
 
 
 def _as_frame(X: Any, *, fitting: bool) -> pd.DataFrame:

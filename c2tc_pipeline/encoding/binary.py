@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import numbers, text_lists, texts
 from c2tc_pipeline.tables.categories import factorise, natural_order
@@ -20,6 +20,7 @@ class BinaryPart(Part):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> part = BinaryPart.fit(TableStatistics.of(pd.DataFrame({"sex": [1, 2, 2, 2]})), ["sex"])
     >>> part.encode(pd.DataFrame({"sex": [1, 2, 9]})).ravel()
     array([0.  , 1.  , 0.75], dtype=float32)
@@ -55,7 +56,7 @@ class BinaryPart(Part):
     def sources(self) -> list[list[str]]:
         return [[name] for name in self.columns]
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, values, mean) in enumerate(zip(self.columns, self.values, self.means, strict=True)):
             series = frame[name]

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.encoding.base import TableEncoder, as_role
+from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.label import LabelPart
 from c2tc_pipeline.encoding.onehot import OneHotPart
 from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.row_block import as_role
 from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.encoding.vocabulary import Vocabulary

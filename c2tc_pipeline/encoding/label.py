@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import text_lists, texts
 from c2tc_pipeline.tables.categories import factorise, natural_order
@@ -22,6 +22,7 @@ class LabelPart(Part):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> part = LabelPart.fit(TableStatistics.of(pd.DataFrame({"c": ["b", "a", "c"]})), ["c"])
     >>> part.encode(pd.DataFrame({"c": ["a", "c", "?"]})).ravel().round(2)
     array([0.  , 0.67, 1.  ], dtype=float32)
@@ -44,7 +45,7 @@ class LabelPart(Part):
     def sources(self) -> list[list[str]]:
         return [[name] for name in self.columns]
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, known) in enumerate(zip(self.columns, self.keys, strict=True)):
             positions, keys = factorise(frame[name])
@@ -77,6 +78,7 @@ class LabelEncoder(TableEncoder):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"age": [20, 60, 40], "job": ["nurse", "cook", "nurse"]})
     >>> LabelEncoder().fit_transform(rows)
     array([[0. , 0.5],

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics, as_numbers
 from c2tc_pipeline.encoding.stored_state import array, flags, numbers, texts
 from c2tc_pipeline.errors import InputError
@@ -27,6 +27,7 @@ class NumericPart(Part):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = TableStatistics.of(pd.DataFrame({"x": [1.0, 2.0, 1000.0]}))
     >>> part = NumericPart.fit(rows, ["x"], "quantile")
     >>> part.encode(pd.DataFrame({"x": [1.0, 2.0, 1e9]})).ravel()
@@ -87,7 +88,7 @@ class NumericPart(Part):
         marked = [name for name, marked in zip(self.columns, self.marked, strict=True) if marked]
         return [[name] for name in (*self.columns, *marked)]
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         scaled, marks = [], []
         parts = zip(self.columns, self.knots, self.heights, self.medians, self.marked, strict=True)
         for name, knots, heights, median, marked in parts:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import array, text_lists, texts
 from c2tc_pipeline.tables.categories import factorise
@@ -85,7 +85,7 @@ class OneHotPart(Part):
     def names(self) -> list[str]:
         return [f"onehot_pca_{index}" for index in range(len(self.columns))]
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         pairs = [(factorise(frame[name]), kept) for name, kept in zip(self.columns, self.keys, strict=True)]
         rows = np.stack([_places(positions, keys, kept) for (positions, keys), kept in pairs], axis=1)
         return unit_scale(self._project(rows), self.low, self.high)
@@ -119,6 +119,7 @@ class OneHotPcaEncoder(TableEncoder):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"age": [20, 60, 40], "job": ["nurse", "cook", "nurse"]})
     >>> OneHotPcaEncoder().fit_transform(rows).round(3)
     array([[0. , 1. ],

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
+
+from c2tc_pipeline.encoding.row_block import Rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Part(ABC):
         return [self.columns] * len(self.names())
 
     @abstractmethod
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         """Return float32 of shape (rows, outputs), within [0, 1]."""
 
     @abstractmethod

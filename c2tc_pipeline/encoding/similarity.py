@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
 from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import array, numbers, text_lists, texts
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
@@ -109,7 +109,7 @@ class SimilarityPart(Part):
     def names(self) -> list[str]:
         return [f"string_code_{index}" for index in range(len(self.low))]
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         hidden = np.zeros((len(frame), self.weights.w_in.shape[1]), dtype=np.float32)
         for name, vocabulary, known, layer in zip(
             self.columns, self.vocabularies, self._known, self._layers, strict=True

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import array, text_lists, texts
 from c2tc_pipeline.tables.categories import factorise
@@ -37,6 +37,7 @@ class TargetPart(Part):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = TableStatistics.of(pd.DataFrame({"day": [1, 1, 2, 2]}), np.array([0, 1, 1, 1]))
     >>> part = TargetPart.fit(rows, ["day"], ["no", "yes"], smoothing=0.0)
     >>> part.encode(pd.DataFrame({"day": [1, 2, 7]})).ravel()
@@ -103,7 +104,7 @@ class TargetPart(Part):
     def sources(self) -> list[list[str]]:
         return [[name] for name in self.columns for _ in self.suffixes]
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: Rows) -> np.ndarray:
         outputs = [np.empty((len(frame), 0), dtype=np.float32)]
         for name, table, places in zip(self.columns, self.tables, self._places, strict=True):
             positions, keys = factorise(frame[name])

@@ -100,8 +100,11 @@ class CategoryCounter:
         """Whether the number of different categories is exact."""
         return self._beyond is None or self._beyond.is_exact
 
-    def add(self, series: pd.Series[Any], codes: np.ndarray) -> None:
-        """Count the rows of a block, given their class numbers."""
+    def add(self, series: pd.Series[Any], codes: np.ndarray, class_rows: np.ndarray | None = None) -> None:
+        """Count the rows of a block, given their class numbers and, where that is known, how many each class has."""
+        if len(series) <= _CHUNK_ROWS:
+            self._add(series, codes, class_rows)
+            return
         for start in range(0, len(series), _CHUNK_ROWS):
             self._add(series.iloc[start : start + _CHUNK_ROWS], codes[start : start + _CHUNK_ROWS])
 
@@ -109,9 +112,14 @@ class CategoryCounter:
         """Count rows without a value, given how many each class has."""
         self._missing = added_by_class(self._missing, rows)
 
-    def _add(self, series: pd.Series[Any], codes: np.ndarray) -> None:
-        classes = max(int(codes.max()) + 1, len(self._missing))
-        keys, missing, block = _counted(series, codes, classes, most=self._most if self._beyond is None else 0)
+    def _add(self, series: pd.Series[Any], codes: np.ndarray, class_rows: np.ndarray | None = None) -> None:
+        if not len(series):
+            return
+        if class_rows is None:
+            class_rows = np.bincount(codes, minlength=len(self._missing))
+        most = self._most if self._beyond is None else 0
+        keys, missing, block = _counted(series, codes, class_rows, most=most)
+        classes = len(class_rows)
         self.add_missing(missing)
         if self._beyond is not None or block is None:
             self._count_distinct(keys)
@@ -156,17 +164,18 @@ def added_by_class(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _counted(
-    series: pd.Series[Any], codes: np.ndarray, classes: int, most: int
+    series: pd.Series[Any], codes: np.ndarray, class_rows: np.ndarray, most: int
 ) -> tuple[list[str], np.ndarray, np.ndarray | None]:
     """Return the categories as they first appear, the rows by class without a value, and those of each category.
 
     There are none of the last where there are too many categories: a table of all of them by all classes may be larger
     than the rows by far.
     """
+    classes = len(class_rows)
     if isinstance(series.dtype, np.dtype):
         close = CloseNumbers.of(series.to_numpy(), most=max(len(series) // classes, 1))
         if close is not None:
-            table = close.counted(codes, classes)
+            table = close.counted(codes, classes, class_rows)
             order = close.appeared(table.sum(axis=1) > 0)
             keys = [category_key(close.low + place) for place in order.tolist()]
             return keys, np.zeros(classes, dtype=np.int64), table[order] if len(keys) <= most else None

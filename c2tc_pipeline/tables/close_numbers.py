@@ -48,7 +48,7 @@ class CloseNumbers:
         # Only those of unsigned words may not be taken for positions.
         return cls(low, high - low + 1, places.astype(np.int64) if places.dtype == np.uint64 else places)
 
-    def counted(self, groups: np.ndarray, size: int) -> np.ndarray:
+    def counted(self, groups: np.ndarray, size: int, group_rows: np.ndarray | None = None) -> np.ndarray:
         """Return how often each place occurs in each group of rows, as a table of shape (width, size).
 
         Parameters
@@ -57,6 +57,8 @@ class CloseNumbers:
             The group of each row.
         size : int
             Number of groups.
+        group_rows : ndarray of int of shape (size,), optional
+            Rows of each group, where somebody has counted them for another column.
 
         Examples
         --------
@@ -65,14 +67,18 @@ class CloseNumbers:
         """
         if self.width == 2:
             # Flags are the most common columns, and most are seldom set: the others are all rows less those.
-            high = np.bincount(groups[self.places != 0], minlength=size)
-            return np.stack([np.bincount(groups, minlength=size) - high, high])
+            high = np.bincount(groups.compress(self.places != 0), minlength=size)
+            rows = np.bincount(groups, minlength=size) if group_rows is None else group_rows
+            return np.stack([rows - high, high])
         cells = np.multiply(self.places, size, dtype=np.int64)
         cells += groups
         return np.bincount(cells, minlength=self.width * size).reshape(self.width, size)
 
     def appeared(self, occurs: np.ndarray) -> np.ndarray:
         """Return the places that occur in the order of their first rows, given for each whether it does."""
+        if self.width == 2:
+            # Both ends occur, and one of them in the first row.
+            return np.array([self.places[0], 1 - self.places[0]])
         found, first = np.unique(self.places[:_FIRST_ROWS], return_index=True)
         if len(found) < np.count_nonzero(occurs):
             found = np.flatnonzero(occurs)

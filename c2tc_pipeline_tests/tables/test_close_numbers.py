@@ -17,7 +17,7 @@ from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
-from c2tc_pipeline.tables.column_facts import ColumnGatherer
+from c2tc_pipeline.tables.column_facts import ColumnGatherer, _without_repeats
 from c2tc_pipeline.tables.preparation import prepare_table
 
 DTYPES = ("int8", "uint8", "int16", "int64", "uint64")
@@ -60,7 +60,9 @@ def test_counts_are_those_of_every_number_in_every_group(drawn: tuple[str, list[
     groups = data.draw(st.lists(st.integers(0, 2), min_size=len(values), max_size=len(values)))
     pairs = Counter(zip(values, groups, strict=True))
     expected = [[pairs[close.low + place, group] for group in range(4)] for place in range(close.width)]
-    assert close.counted(np.array(groups, dtype=np.int32), 4).tolist() == expected
+    numbers = np.array(groups, dtype=np.int32)
+    assert close.counted(numbers, 4).tolist() == expected
+    assert close.counted(numbers, 4, np.bincount(groups, minlength=4)).tolist() == expected
 
 
 def test_numbers_that_come_late_have_their_order() -> None:
@@ -69,6 +71,16 @@ def test_numbers_that_come_late_have_their_order() -> None:
     assert close is not None
     occurs = np.bincount(close.places, minlength=close.width) > 0
     assert (close.appeared(occurs) + close.low).tolist() == [5, 2, 7, 1]
+
+
+@given(st.lists(st.sampled_from([-128, -127]), min_size=1, max_size=20), st.integers(0, 9_000))
+def test_flags_appear_in_the_order_of_their_first_rows(values: list[int], ahead: int) -> None:
+    numbers = np.array([values[0]] * ahead + values, dtype=np.int8)
+    close = CloseNumbers.of(numbers, most=10)
+    assert close is not None
+    occurs = np.bincount(close.places, minlength=close.width) > 0
+    assert [close.low + int(place) for place in close.appeared(occurs)] == list(dict.fromkeys(values))
+    assert _without_repeats(numbers).tolist() == sorted(set(values))
 
 
 @pytest.mark.parametrize("other", [np.array([1.0, 2.0]), np.array([True, False]), np.array([], dtype=np.int8)])
