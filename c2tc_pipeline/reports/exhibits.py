@@ -19,7 +19,7 @@ from c2tc_pipeline.reports.class_styles import class_styles
 from c2tc_pipeline.reports.figures import MOST_DISCS, class_shares, projection, stage_seconds
 from c2tc_pipeline.reports.markdown import picture_markdown
 from c2tc_pipeline.reports.markup import Markup, figure
-from c2tc_pipeline.reports.picture import Picture
+from c2tc_pipeline.reports.picture import Showable
 from c2tc_pipeline.reports.score_figures import score_by_ratio
 from c2tc_pipeline.reports.search_figures import allocation_trace, loss_curves
 from c2tc_pipeline.reports.subject import ReportSubject
@@ -35,7 +35,7 @@ class Exhibit:
     ----------
     title : str
         Its heading.
-    picture : Picture
+    picture : Showable
         The picture.
     alternative : str
         What it shows, for people who cannot see it.
@@ -44,7 +44,7 @@ class Exhibit:
     """
 
     title: str
-    picture: Picture
+    picture: Showable
     alternative: str
     caption: str
 

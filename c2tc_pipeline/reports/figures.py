@@ -1,20 +1,34 @@
 """The pictures of a condensed table: class shares, the table in two dimensions, seconds by stage.
 
 What belongs here: one function a picture, plain values in. The pictures of the search for the
-allocation are in ``search_figures.py``, what all share in ``canvas.py``.
+allocation are in ``search_figures.py``, what all are drawn with in ``drawing``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.reports.canvas import KeyEntry, draw_key, log_scale
+from c2tc_pipeline.reports.canvas import KeyEntry
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
-from c2tc_pipeline.reports.picture import FAINT_INK, INK, Figure, Picture
-from c2tc_pipeline.reports.wording import count, counted, seconds, share, shortened
+from c2tc_pipeline.reports.drawing import (
+    Axis,
+    Bar,
+    Chart,
+    Dots,
+    Margins,
+    Scale,
+    Sheet,
+    Words,
+    linear_scale,
+    logarithmic_scale,
+)
+from c2tc_pipeline.reports.drawing.letters import words_width
+from c2tc_pipeline.reports.picture import FAINT_INK, INK
+from c2tc_pipeline.reports.wording import count, counted, number, seconds, share, shortened
 
 MOST_BARS = 20
 MOST_DISCS = 2_000
@@ -24,7 +38,7 @@ SKEWED = 50
 """From this ratio of the largest to the smallest share on, the axis is logarithmic so that all bars show."""
 
 
-def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> Picture:
+def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> Sheet:
     """Draw each class's share of the source rows and of the condensed rows.
 
     Parameters
@@ -38,7 +52,7 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
 
     Returns
     -------
-    Picture
+    Sheet
         The picture.
 
     Examples
@@ -49,39 +63,46 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
     True
     """
     bars = _share_bars(styles, class_rows, counts)
+    shares = bars[["before", "after"]].to_numpy()
+    scale = linear_scale(0, shares.max() * 1.12)
+    if shares.max() > SKEWED * shares.min():
+        # Room for the figure at the end of the longest bar, on a scale where distances are ratios.
+        low = shares.min() / 3
+        scale = logarithmic_scale(low, shares.max() * (shares.max() / low) ** 0.12)
+    below = Axis(scale, "share of all rows; pale: source table, full: condensed table", share)
+    chart = _bar_chart(bars["name"].tolist(), below, row_height=38)
+    thickness = 0.36
+    for place, bar in enumerate(bars.to_dict("records")):
+        for offset, value, colour in ((-1, bar["before"], bar["pale"]), (1, bar["after"], bar["colour"])):
+            _draw_bar(
+                chart,
+                place + offset * thickness / 2,
+                value,
+                thickness,
+                colour,
+                Words(0, 0, share(value), 10, FAINT_INK if offset < 0 else INK),
+            )
+    return chart.sheet
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        thickness = 0.36
-        for place, bar in enumerate(bars.to_dict("records")):
-            for offset, value, colour in ((-1, bar["before"], bar["pale"]), (1, bar["after"], bar["colour"])):
-                height = place + offset * thickness / 2
-                axes.barh(height, value, thickness, color=colour)
-                axes.annotate(
-                    share(value),
-                    (value, height),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    va="center_baseline",
-                    fontsize=10,
-                    color=FAINT_INK if offset < 0 else INK,
-                )
-        axes.set_yticks(range(len(bars)), bars.name, color=INK)
-        axes.invert_yaxis()
-        axes.margins(y=0.02)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(visible=False, axis="y")
-        shares = bars[["before", "after"]].to_numpy()
-        if shares.max() > SKEWED * shares.min():
-            # Room for the figure at the end of the longest bar, on a scale where distances are ratios.
-            low = shares.min() / 3
-            log_scale(axes, "x", low, shares.max() * (shares.max() / low) ** 0.12)
-        else:
-            axes.set_xlim(0, shares.max() * 1.12)
-        axes.xaxis.set_major_formatter(lambda value, _: share(value))
-        axes.set_xlabel("share of all rows; pale: source table, full: condensed table")
 
-    return Picture(draw, height=70 + 38 * len(bars))
+def _bar_chart(names: Sequence[str], below: Axis, *, row_height: float) -> Chart:
+    """Return a chart with a row for each name, the first at the top; bars are still to be drawn."""
+    margins = Margins(max(words_width(name) for name in names) + 20)
+    height = margins.top + row_height * len(names) + margins.bottom
+    rows = Scale(len(names) - 0.5, -0.5, ())
+    chart = Chart(Sheet(height), below, rows, margins)
+    chart.draw_x()
+    for (_, y), name in zip(chart.points([below.scale.low] * len(names), range(len(names))), names, strict=True):
+        chart.sheet.add(Words(margins.left - 8, y, name, anchor="end"))
+    return chart
+
+
+def _draw_bar(chart: Chart, place: float, value: float, thickness: float, colour: str, end: Words) -> None:
+    """Draw a bar of a thickness in rows around a place, with words at its end."""
+    (left, top), (right, foot) = chart.points(
+        [chart.x.scale.low, max(value, chart.x.scale.low)], [place - thickness / 2, place + thickness / 2]
+    )
+    chart.sheet.add(Bar(left, top, right - left, foot - top, colour), replace(end, x=right + 4, y=(top + foot) / 2))
 
 
 def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> pd.DataFrame:
@@ -112,7 +133,7 @@ def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts:
     return pd.concat([kept, last], ignore_index=True)
 
 
-def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
+def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Sheet:
     """Draw source rows and condensed rows in the plane of the first two principal components.
 
     Parameters
@@ -124,7 +145,7 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
 
     Returns
     -------
-    Picture
+    Sheet
         The picture; of more than ``MOST_DISCS`` condensed rows an even selection is drawn.
 
     Examples
@@ -144,40 +165,48 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
     condensed = condensed.iloc[:: -(-len(condensed) // MOST_DISCS)]
     condensed = condensed.assign(diameter=[_diameter(weight, heaviest) for weight in condensed["weight"]])
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for shade, specks in source.groupby("colour", sort=False):
-            axes.plot(specks["x"], specks["y"], "o", color=shade, markersize=SPECK, alpha=0.3, markeredgewidth=0)
-        edge = {"alpha": 0.85, "markeredgecolor": "white", "markeredgewidth": 0.8}
-        # The largest first, so that small discs are not hidden behind them.
-        for (diameter, colour), discs in condensed.groupby(["diameter", "colour"], sort=False):
-            axes.plot(discs["x"], discs["y"], "o", color=colour, markersize=diameter, **edge)
-        # One unit is as long across as it is up: distances can be compared.
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.set_xlabel("first principal component")
-        axes.set_ylabel("second principal component")
-        entries = [KeyEntry(style.short, style.colour) for style in styles if style.named]
-        if others := sum(not style.named for style in styles):
-            entries.append(KeyEntry(counted(others, "other class", "other classes"), OTHER_COLOUR))
-        entries.append(KeyEntry("source row", FAINT_INK, size=SPECK))
-        for weight in dict.fromkeys((lightest, heaviest)):
-            text = f"stands for {counted(weight, 'row', 'rows')}"
-            entries.append(KeyEntry(text, FAINT_INK, "ring", _diameter(weight, heaviest)))
-        draw_key(axes, entries)
+    entries = [KeyEntry(style.short, style.colour) for style in styles if style.named]
+    if others := sum(not style.named for style in styles):
+        entries.append(KeyEntry(counted(others, "other class", "other classes"), OTHER_COLOUR))
+    entries.append(KeyEntry("source row", FAINT_INK, size=SPECK))
+    for weight in dict.fromkeys((lightest, heaviest)):
+        text = f"stands for {counted(weight, 'row', 'rows')}"
+        entries.append(KeyEntry(text, FAINT_INK, "ring", _diameter(weight, heaviest)))
+    chart = _plane(points["x"].to_numpy(), points["y"].to_numpy(), entries)
+    for shade, specks in source.groupby("colour", sort=False):
+        chart.sheet.add(Dots(chart.points(specks["x"], specks["y"]), SPECK, str(shade), 0.3))
+    # The largest first, so that small discs are not hidden behind them.
+    for _, discs in condensed.groupby(["diameter", "colour"], sort=False):
+        diameter, colour = float(discs["diameter"].iloc[0]), str(discs["colour"].iloc[0])
+        chart.sheet.add(Dots(chart.points(discs["x"], discs["y"]), diameter, colour, 0.85, edge="#ffffff"))
+    chart.draw_key(entries)
+    return chart.sheet
 
-    return Picture(draw, height=460)
+
+def _plane(xs: np.ndarray, ys: np.ndarray, entries: Sequence[KeyEntry]) -> Chart:
+    """Return a chart on which one unit is as long across as it is up, so that distances can be compared."""
+    sheet = Sheet(460)
+    margins = Margins.around(Axis(linear_scale(ys.min(), ys.max()), "", number), entries)
+    across, up = sheet.width - margins.left - margins.right, sheet.height - margins.top - margins.bottom
+    unit = max(np.ptp(xs) / across, np.ptp(ys) / up, 1e-9) * 1.08
+    middle_x, middle_y = (xs.min() + xs.max()) / 2, (ys.min() + ys.max()) / 2
+    below = linear_scale(middle_x - unit * across / 2, middle_x + unit * across / 2)
+    aside = linear_scale(middle_y - unit * up / 2, middle_y + unit * up / 2)
+    chart = Chart(sheet, Axis(below, "first principal component", number), aside, margins)
+    chart.draw_x()
+    chart.draw_y(Axis(aside, "second principal component", number))
+    return chart
 
 
 def _diameter(weight: int, heaviest: int) -> int:
     """Return a disc's diameter: its area grows with the weight, from what can still be seen.
 
-    In steps of two: discs of one size and colour are drawn together, and more sizes than these take longer to draw than
-    the eye can tell apart.
+    In steps of two, which is what the eye can tell apart.
     """
     return 2 * round(2 + 7 * (weight / heaviest) ** 0.5)
 
 
-def stage_seconds(stages: Mapping[str, float]) -> Picture:
+def stage_seconds(stages: Mapping[str, float]) -> Sheet:
     """Draw how long each stage took, in the order in which they ran.
 
     Parameters
@@ -187,7 +216,7 @@ def stage_seconds(stages: Mapping[str, float]) -> Picture:
 
     Returns
     -------
-    Picture
+    Sheet
         The picture.
 
     Examples
@@ -198,15 +227,8 @@ def stage_seconds(stages: Mapping[str, float]) -> Picture:
     names = [shortened(name, 24) for name in stages]
     values = [float(value) for value in stages.values()]
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        bars = axes.barh(range(len(values)), values, 0.55, color=COLOURS[0])
-        axes.bar_label(bars, [seconds(value) for value in values], padding=4, fontsize=11)
-        axes.set_yticks(range(len(values)), names, color=INK)
-        axes.invert_yaxis()
-        axes.set_xlim(0, max(*values, 1e-9) * 1.12)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(visible=False, axis="y")
-        axes.set_xlabel("seconds")
-
-    return Picture(draw, height=60 + 28 * len(values))
+    below = Axis(linear_scale(0, max(*values, 1e-9) * 1.12), "seconds", number)
+    chart = _bar_chart(names, below, row_height=28)
+    for place, value in enumerate(values):
+        _draw_bar(chart, place, value, 0.55, COLOURS[0], Words(0, 0, seconds(value), 11))
+    return chart.sheet

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from c2tc_pipeline.reports.markup import Column
-from c2tc_pipeline.reports.picture import Picture
+from c2tc_pipeline.reports.picture import Showable
 from c2tc_pipeline.reports.wording import printable
 
 MOST_SVG_BYTES = 45_000
@@ -59,12 +59,12 @@ def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> 
     return "\n".join([head, rule, *body])
 
 
-def picture_markdown(picture: Picture, alternative: str, caption: str = "") -> str:
+def picture_markdown(picture: Showable, alternative: str, caption: str = "") -> str:
     """Return a picture that is part of the Markdown text itself.
 
     Parameters
     ----------
-    picture : Picture
+    picture : Showable
         The picture; it is embedded as SVG or, where that would be large, as PNG.
     alternative : str
         What it shows, for people who cannot see it.
@@ -78,6 +78,7 @@ def picture_markdown(picture: Picture, alternative: str, caption: str = "") -> s
 
     Examples
     --------
+    >>> from c2tc_pipeline.reports.picture import Picture
     >>> line = Picture(lambda figure: figure.subplots().plot([1, 2, 3]), height=200)
     >>> picture_markdown(line, "A line.")[:40]
     '![A line.](data:image/svg+xml;base64,PD9'

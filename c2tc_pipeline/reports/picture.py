@@ -1,7 +1,8 @@
 """A picture: something that can be drawn, and the forms in which it leaves, SVG and PNG.
 
-What belongs here: the sheet that every picture is drawn on, its size and type. What does not: any picture; those are
-in ``figures.py``, ``search_figures.py`` and ``score_figures.py``. Axes and keys are in ``canvas.py``.
+What belongs here: what all pictures look like, and the sheet that matplotlib draws on. What does not: any picture.
+Those of a condensed table are drawn without matplotlib, with what is in ``drawing``; axes and keys of the others, such
+as those in ``score_figures.py``, are in ``canvas.py``.
 
 Text stays text in the SVG: the browser that shows it has letters for every script, the font that measures the picture
 has not. Nothing else of the outside world enters: the same input gives the same bytes.
@@ -14,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 WIDTH = 720
 INK = "#24292f"
@@ -55,9 +56,21 @@ Figure = Any
 """A matplotlib figure; matplotlib is only imported when something is drawn."""
 
 
+class Showable(Protocol):
+    """What can be shown on a page, whoever draws it."""
+
+    def svg(self) -> str:
+        """Return the picture as a complete SVG document."""
+        ...
+
+    def png(self) -> bytes:
+        """Return the picture as a small PNG."""
+        ...
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A picture that is drawn when it is asked for.
+    """A picture that matplotlib draws when it is asked for.
 
     Parameters
     ----------

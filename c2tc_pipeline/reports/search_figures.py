@@ -1,6 +1,6 @@
 """The pictures of how the condensed rows were shared out over the classes: the loss curves and the search.
 
-What belongs here: one function a picture, plain values in. What pictures share is in ``canvas.py``.
+What belongs here: one function a picture, plain values in. What they are drawn with is in ``drawing``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,26 @@ import numpy as np
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.reports.canvas import KeyEntry, draw_key, log_scale
+from c2tc_pipeline.reports.canvas import KeyEntry
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
-from c2tc_pipeline.reports.picture import FAINT_INK, Figure, Picture
+from c2tc_pipeline.reports.drawing import (
+    Axis,
+    Chart,
+    Dots,
+    Line,
+    Margins,
+    Sheet,
+    Words,
+    linear_scale,
+    logarithmic_scale,
+)
+from c2tc_pipeline.reports.picture import FAINT_INK, WIDTH
 from c2tc_pipeline.reports.wording import counted, number
 
 
 def loss_curves(
     styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], counts: Sequence[int], gamma: float
-) -> Picture:
+) -> Sheet:
     """Draw each class's term of the objective against its number of condensed rows, and where it ended up.
 
     Parameters
@@ -35,7 +46,7 @@ def loss_curves(
 
     Returns
     -------
-    Picture
+    Sheet
         The picture. Both axes are logarithmic, so losses of zero are not drawn.
 
     Examples
@@ -55,40 +66,39 @@ def loss_curves(
     losses = np.concatenate([loss for _, loss in lines] + [[mark[1]] for mark in marks if mark])
     sizes = np.concatenate([size for size, _ in lines] + [[mark[0]] for mark in marks if mark])
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        if not len(losses):
-            axes.text(0.5, 0.5, "Every class has a loss of zero.", ha="center", transform=axes.transAxes)
-            axes.set_axis_off()
-            return
-        low, high = losses.min() / 1.4, losses.max() * 1.4
-        log_scale(axes, "x", sizes.min() / 1.15, max(sizes.max(), 2) * 1.15)
-        log_scale(axes, "y", low, high)
-        entries, heights = [], []
-        # Classes in grey first, so that they lie behind the others.
-        for index in sorted(range(len(styles)), key=lambda index: styles[index].named):
-            style, (size, loss), mark = styles[index], lines[index], marks[index]
-            if style.named:
-                axes.plot(size, loss, color=style.colour, linewidth=1.8, marker="o", markersize=2.5)
-            else:
-                axes.plot(size, loss, color=style.colour, linewidth=0.7, alpha=0.5)
-            if mark:
-                edge = {"markeredgecolor": "white", "markeredgewidth": 1.2}
-                axes.plot(*mark, color=style.colour, marker="o", markersize=11 if style.named else 6, **edge)
-            if style.named and len(loss):
-                entries.append(KeyEntry(style.short, style.colour))
-                heights.append(np.log(loss[-1] / low) / np.log(high / low))
-        if others := sum(not style.named for style in styles):
-            entries.append(KeyEntry(counted(others, "other class", "other classes"), OTHER_COLOUR))
-            heights.append(0.0)
-        draw_key(axes, entries, heights)
-        axes.set_xlabel("condensed rows of the class")
-        axes.set_ylabel("term in the objective")
+    if not len(losses):
+        return Sheet(80, [Words(WIDTH / 2, 40, "Every class has a loss of zero.", anchor="middle")])
+    below = Axis(
+        logarithmic_scale(sizes.min() / 1.15, max(sizes.max(), 2) * 1.15), "condensed rows of the class", number
+    )
+    aside = Axis(logarithmic_scale(losses.min() / 1.4, losses.max() * 1.4), "term in the objective", number)
+    entries, heights = [], []
+    for style, (_, loss) in zip(styles, lines, strict=True):
+        if style.named and len(loss):
+            entries.append(KeyEntry(style.short, style.colour))
+            heights.append(float(aside.scale.share(loss[-1])))
+    if others := sum(not style.named for style in styles):
+        entries.append(KeyEntry(counted(others, "other class", "other classes"), OTHER_COLOUR))
+        heights.append(0.0)
+    chart = Chart(Sheet(420), below, aside.scale, Margins.around(aside, entries))
+    chart.draw_x()
+    chart.draw_y(aside)
+    # Classes in grey first, so that they lie behind the others.
+    for index in sorted(range(len(styles)), key=lambda index: styles[index].named):
+        style, places, mark = styles[index], chart.points(*lines[index]), marks[index]
+        if style.named and places:
+            chart.sheet.add(Line(places, style.colour, 1.8), Dots(places, 3.5, style.colour))
+        elif places:
+            chart.sheet.add(Line(places, style.colour, 0.7, opacity=0.5))
+        if mark:
+            chosen_here = chart.points([mark[0]], [mark[1]])
+            size = 11 if style.named else 6
+            chart.sheet.add(Dots(chosen_here, size, style.colour, edge="#ffffff", edge_width=1.2))
+    chart.draw_key(entries, heights)
+    return chart.sheet
 
-    return Picture(draw, height=420)
 
-
-def allocation_trace(allocation: Allocation) -> Picture:
+def allocation_trace(allocation: Allocation) -> Sheet:
     """Draw the search: every proposal, the best objective so far, and the bound when it is known.
 
     Parameters
@@ -98,7 +108,7 @@ def allocation_trace(allocation: Allocation) -> Picture:
 
     Returns
     -------
-    Picture
+    Sheet
         The picture.
 
     Examples
@@ -115,38 +125,35 @@ def allocation_trace(allocation: Allocation) -> Picture:
     if allocation.bound is not None:
         values.append(allocation.bound)
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        low, high = min(values), max(values)
-        if low > 0 and high / low > 10:
-            log_scale(axes, "y", low / 1.2, high * 1.2)
-        axes.step([s.iteration for s in steps], [s.best for s in steps], where="post", color=COLOURS[0], linewidth=2)
-        entries = [KeyEntry("best so far", COLOURS[0], "line")]
-        if rejected:
-            axes.plot(
-                [step.iteration for step in rejected],
-                [step.proposed for step in rejected],
-                "o",
-                color=FAINT_INK,
-                markerfacecolor="white",
-                markersize=5,
-            )
-            entries.append(KeyEntry("rejected proposal", FAINT_INK, "ring", 5))
-        axes.plot(
-            [s.iteration for s in accepted],
-            [s.proposed for s in accepted],
-            "o",
-            color=COLOURS[0],
-            markersize=6,
-        )
-        entries.append(KeyEntry("accepted proposal", COLOURS[0], size=6))
-        if allocation.bound is not None:
-            axes.axhline(allocation.bound, color=COLOURS[1], linestyle="--", linewidth=1.5)
-            entries.append(KeyEntry("lower bound", COLOURS[1], "dashes"))
-        draw_key(axes, entries)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.yaxis.set_major_formatter(lambda value, _: number(value))
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("objective")
-
-    return Picture(draw, height=340)
+    low, high = min(values), max(values)
+    if low > 0 and high / low > 10:
+        scale = logarithmic_scale(low / 1.2, high * 1.2)
+    else:
+        scale = linear_scale(low - 0.05 * (high - low), high + 0.05 * (high - low))
+    aside = Axis(scale, "objective", number)
+    entries = [KeyEntry("best so far", COLOURS[0], "line")]
+    if rejected:
+        entries.append(KeyEntry("rejected proposal", FAINT_INK, "ring", 5))
+    entries.append(KeyEntry("accepted proposal", COLOURS[0], size=6))
+    if allocation.bound is not None:
+        entries.append(KeyEntry("lower bound", COLOURS[1], "dashes"))
+    first, last = steps[0].iteration, steps[-1].iteration
+    room = max(0.04 * (last - first), 0.2)
+    below = Axis(linear_scale(first - room, last + room, whole=True), "iteration", number)
+    chart = Chart(Sheet(340), below, scale, Margins.around(aside, entries))
+    chart.draw_x()
+    chart.draw_y(aside)
+    # The best stays what it is until the next step.
+    turns = [(step.iteration, value.best) for value, step in zip([steps[0], *steps], steps, strict=False)]
+    ways = [place for turn, step in zip(turns, steps, strict=True) for place in (turn, (step.iteration, step.best))]
+    chart.sheet.add(Line(chart.points(*zip(*ways, strict=True)), COLOURS[0], 2.0))
+    if rejected:
+        places = chart.points([step.iteration for step in rejected], [step.proposed for step in rejected])
+        chart.sheet.add(Dots(places, 5, "#ffffff", edge=FAINT_INK, edge_width=1.0))
+    places = chart.points([step.iteration for step in accepted], [step.proposed for step in accepted])
+    chart.sheet.add(Dots(places, 6, COLOURS[0]))
+    if allocation.bound is not None:
+        ends = chart.points([below.scale.low, below.scale.high], [allocation.bound] * 2)
+        chart.sheet.add(Line(ends, COLOURS[1], 1.5, dashed=True))
+    chart.draw_key(entries)
+    return chart.sheet

@@ -50,7 +50,7 @@ def test_every_exhibit_is_a_small_embedded_picture_with_its_caption(make: Callab
             assert image.width == 960
             assert len(image.getcolors(1 << 24) or []) > 5
         else:
-            assert b"<path" in data
+            assert data.count(b"<") > 20
             assert len(data) <= MOST_SVG_BYTES
 
 

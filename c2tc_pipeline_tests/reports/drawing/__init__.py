@@ -1,0 +1,1 @@
+"""Tests of :mod:`c2tc_pipeline.reports.drawing`."""
