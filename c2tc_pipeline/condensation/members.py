@@ -43,15 +43,17 @@ class MemberMeans:
         self._present = np.zeros(size, dtype=np.int64)
         self._members = np.zeros(size, dtype=np.int64)
 
-    def add(self, series: pd.Series[Any], members: np.ndarray) -> None:
-        """Take numbers into account, given the condensed row of each."""
+    def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
+        """Take numbers into account, given the condensed row of each and, if known, how often each of those occurs."""
         values = to_numbers(series).values.to_numpy(dtype=np.float64, na_value=np.nan)
         present = ~np.isnan(values)
         size = len(self._sums)
-        self._members += np.bincount(members, minlength=size)
+        occurs = np.bincount(members, minlength=size) if member_rows is None else member_rows
+        self._members += occurs
         if not present.all():
             members, values = members[present], values[present]
-        self._present += np.bincount(members, minlength=size)
+            occurs = np.bincount(members, minlength=size)
+        self._present += occurs
         # One after the other onto what is there, as if all rows had come at once.
         np.add.at(self._sums, members, values)
 
@@ -99,8 +101,10 @@ class MemberVotes:
         self._pending: list[tuple[np.ndarray, np.ndarray]] = []
         self._waiting = 0
 
-    def add(self, series: pd.Series[Any], members: np.ndarray) -> None:
-        """Take cells into account, given the condensed row of each."""
+    def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
+        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        if len(series) > _CHUNK_ROWS:
+            member_rows = None
         for start in range(0, len(series), _CHUNK_ROWS):
             rows = slice(start, start + _CHUNK_ROWS)
             source = plain(series.iloc[rows])
@@ -109,7 +113,7 @@ class MemberVotes:
             if close is None:
                 self._add_cells(source, members[rows])
             else:
-                self._add_numbers(close, cells.dtype, members[rows])
+                self._add_numbers(close, cells.dtype, close.counted(members[rows], self._size, member_rows).T)
 
     def _add_cells(self, source: pd.Series[Any], members: np.ndarray) -> None:
         positions, distinct = pd.factorize(source, use_na_sentinel=True)
@@ -120,9 +124,8 @@ class MemberVotes:
         else:
             self._add_pairs(*_counted(members.astype(np.int64), codes))
 
-    def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, members: np.ndarray) -> None:
-        """Do the same for whole numbers that lie close together, without looking any of them up."""
-        votes = close.counted(members, self._size).T
+    def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, votes: np.ndarray) -> None:
+        """Do the same for the votes of whole numbers that lie close together, without looking any of them up."""
         appeared = close.appeared(votes.sum(axis=0) > 0)
         codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
         votes = votes[:, appeared]

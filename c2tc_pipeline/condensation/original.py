@@ -7,6 +7,7 @@ category is the one most of them have. Blocks of rows add up; how is in :mod:`c2
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable
 from c2tc_pipeline.tables.roles import ColumnRole, Role
+from c2tc_pipeline.threads import side_by_side
 
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -44,16 +46,16 @@ def original_rows(
         The condensed labels, which become the last column.
     """
     by_name = {str(column): column for column in frame.columns}
-    columns = []
-    for name in shown_columns(prepared.roles, chosen_drops):
+
+    def shown(name: str) -> pd.Series[Any]:
         source = prepared.cells_of(frame[by_name[name]])
         summary = ColumnSummary(prepared.roles[name], column_kind(source), len(y))
         if condenser.representative == "medoid" or summary.is_constant:
-            shown = summary.form(source.iloc[condenser.sample_indices_]).reset_index(drop=True)
-        else:
-            summary.add(source, condenser.membership_)
-            shown = summary.values(source)
-        columns.append(shown.rename(name))
+            return summary.form(source.iloc[condenser.sample_indices_]).reset_index(drop=True).rename(name)
+        summary.add(source, condenser.membership_, condenser.weights_)
+        return summary.values(source).rename(name)
+
+    columns = side_by_side([partial(shown, name) for name in shown_columns(prepared.roles, chosen_drops)])
     return pd.concat([*columns, y], axis=1)
 
 
@@ -102,9 +104,9 @@ class ColumnSummary:
         """Return cells as they are shown: those of mixed types as text."""
         return to_text(series) if self._as_text else series
 
-    def add(self, series: pd.Series[Any], members: np.ndarray) -> None:
-        """Take cells into account, given the condensed row of each."""
-        self._gathered.add(self.form(series), members)
+    def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
+        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        self._gathered.add(self.form(series), members, member_rows)
 
     def values(self, example: pd.Series[Any]) -> pd.Series[Any]:
         """Return one value a condensed row, in the type of cells of the column."""

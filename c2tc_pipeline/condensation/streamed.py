@@ -201,9 +201,10 @@ class _Members:
         for found in overview.labelled(blocks.frames([*self._summaries, overview.label])):
             places = self._cursor.places(found.codes)
             members = self._members(places)
+            member_rows = np.bincount(members, minlength=self._size)
             for name, summary in self._summaries.items():
                 if not summary.is_constant:
-                    summary.add(found.frame[name], members)
+                    summary.add(found.frame[name], members, member_rows)
             wanted = np.flatnonzero(np.isin(places, self._nearest)) if self._medoids else ()
             if len(wanted):
                 self._found.append(found.frame.take(wanted))

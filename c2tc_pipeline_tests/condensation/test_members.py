@@ -45,7 +45,7 @@ def test_means_are_the_same_bytes_in_any_division(
     whole, cut = MemberMeans(SIZE), MemberMeans(SIZE)
     whole.add(frame["number"], frame["member"].to_numpy())
     for part in parts(frame, edges):
-        cut.add(part["number"], part["member"].to_numpy())
+        cut.add(part["number"], part["member"].to_numpy(), np.bincount(part["member"], minlength=SIZE))
     assert whole.means().tobytes() == cut.means().tobytes()
     for member in frame["member"].unique():
         own = frame.loc[frame["member"] == member, "number"]
@@ -68,6 +68,16 @@ def test_majorities_are_the_same_in_any_division(
     for member, own in frame.groupby("member")["text"]:
         votes = own.value_counts(dropna=False)
         assert votes.max() == (own.isna() if pd.isna(winners[member]) else own == winners[member]).sum()
+
+
+@given(st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(0, 1)), min_size=8, max_size=80))
+def test_flags_are_voted_on_alike_where_somebody_has_counted_the_members(cells: list[tuple[int, int]]) -> None:
+    member, flag = np.array(cells).T
+    series = pd.Series(flag, dtype="int8")
+    counted, told = MemberVotes(SIZE), MemberVotes(SIZE)
+    counted.add(series, member)
+    told.add(series, member, np.bincount(member, minlength=SIZE))
+    pd.testing.assert_series_equal(counted.winners(series), told.winners(series))
 
 
 def test_majorities_survive_more_values_than_there_is_room_for() -> None:
