@@ -41,3 +41,25 @@ def give_back_freed_memory() -> bool:
     return all(
         mallopt(name, size) == 1 for name, size in ((_MMAP_THRESHOLD, _LARGE_BYTES), (_TRIM_THRESHOLD, _KEPT_BYTES))
     )
+
+
+def give_back_once() -> bool:
+    """Give back what is free now: some milliseconds, at the end of a stage that leaves much behind.
+
+    Returns
+    -------
+    bool
+        Whether the system's allocator takes such a wish; other ones than glibc's are left alone.
+
+    Examples
+    --------
+    >>> give_back_once() in (True, False)
+    True
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):
+        return False
+    return True

@@ -25,6 +25,7 @@ from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding import TableEncoder
 from c2tc_pipeline.encoding.base import Progress
 from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.freed_memory import give_back_once
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable
@@ -79,8 +80,11 @@ def encode_table(
     origin : str
         The hash of what the training rows are made from.
     """
+    X = encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order))
+    # Columns on their way are smaller than what glibc returns by itself; clusters take samples where they were.
+    give_back_once()
     return EncodedTable(
-        X=encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order)),
+        X=X,
         edges=by_class.edges,
         names=tuple(str(name) for name in encoder.get_feature_names_out()),
         classes=tuple(str(value) for value in by_class.classes),

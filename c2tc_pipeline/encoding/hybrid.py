@@ -7,7 +7,6 @@ The departures are parameters: ``strings="auto"`` encodes strings that are codes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.storage import ContentCache
 from c2tc_pipeline.tables.roles import Role
-from c2tc_pipeline.threads import side_by_side
 
 STRING_ENCODINGS = ("auto", "similarity", "target")
 
@@ -194,8 +192,7 @@ class HybridEncoder(TableEncoder):
         check_ngram_range(self.ngram_range)
         self.notices_ = []
         by_role = {role: [c for c in columns if self.roles_[c].role is role] for role in Role}
-        counts = side_by_side([partial(statistics.categories, c) for c in by_role[Role.CODE]])
-        binary = [c for c, found in zip(by_role[Role.CODE], counts, strict=True) if BinaryPart.fits(found)]
+        binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(statistics.categories(c))]
         codes = [c for c in by_role[Role.CODE] if c not in binary]
         self.string_choices_ = self._choose_strings(statistics, by_role[Role.STRING])
         as_words = [choice.column for choice in self.string_choices_ if choice.encoding == "similarity"]
