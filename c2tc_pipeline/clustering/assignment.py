@@ -37,13 +37,13 @@ def nearest_centers(X: np.ndarray, centers: np.ndarray, threads: int = 1) -> np.
     array([0, 0, 1, 0], dtype=int32)
     """
     labels = np.empty(len(X), dtype=np.int32)
-    size = _run_length(len(X), max(centers.shape), X.dtype)
+    size = run_length(len(X), max(centers.shape), X.dtype)
     runs = [slice(start, start + size) for start in range(0, len(X), size)]
     deal(partial(_label, X, centers, labels, size), runs, threads)
     return labels
 
 
-def _run_length(rows: int, width: int, dtype: np.dtype) -> int:
+def run_length(rows: int, width: int, dtype: np.dtype) -> int:
     """Return how many rows are scored at once: even parts, and an even number of them, for two threads to share."""
     most = max(_SCORE_BYTES // dtype.itemsize // max(width, 1), 1)
     if rows <= most:
@@ -51,11 +51,18 @@ def _run_length(rows: int, width: int, dtype: np.dtype) -> int:
     return -(-rows // (2 * -(-rows // (2 * most))))
 
 
+def folded_centers(centers: np.ndarray) -> np.ndarray:
+    """Return what rows with a further column of ones are multiplied with to get their scores.
+
+    The column takes the half norms off within the product: a pass over the scores less.
+    """
+    return np.concatenate([centers.T, -np.einsum("ij,ij->i", centers, centers)[None, :] / 2])
+
+
 def _label(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, size: int, runs: Iterator[slice]) -> None:
     """Label runs of rows by the largest score in each row of their product with the centres."""
     k, d = centers.shape
-    # A further column of ones takes the half norms off within the product: a pass over the scores less.
-    folded = np.concatenate([centers.T, -np.einsum("ij,ij->i", centers, centers)[None, :] / 2])
+    folded = folded_centers(centers)
     extended = np.ones((size, d + 1), X.dtype)
     scores = np.empty((size, k), X.dtype)
     for run in runs:

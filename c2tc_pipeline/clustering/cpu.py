@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from c2tc_pipeline.clustering.assignment import nearest_centers
+from c2tc_pipeline.clustering.bounded_steps import BoundedSteps
 from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.few_centers import nearest_of_few, step_of_few
 from c2tc_pipeline.clustering.near_steps import NEIGHBOURS, REFRESH, NearSteps, nearest_around, neighbours
@@ -24,7 +25,8 @@ _SMALL_STEP = 20_000_000
 # on one thread: from there on it saves more to share the search for labels than it costs to sum rows apart from it.
 _FEW_CENTERS = 120
 _SMALL_STEP_OF_FEW = 50_000_000
-# From so many rows and centres on, looking at the centres around one's own saves more than it costs to sort rows by it.
+# From so many rows on, knowing which of them may move saves more than it costs to find out; from so many centres on,
+# looking at the centres around one's own saves more than it costs to sort rows by it.
 _MANY_ROWS = 40_000
 _MANY_CENTERS = 3 * NEIGHBOURS
 
@@ -34,6 +36,7 @@ class _Rows:
     X: np.ndarray
     weight: np.ndarray
     near: NearSteps | None = None
+    bounded: BoundedSteps | None = None
     kept: RunningSums | None = None
 
     def work(self, centers: np.ndarray) -> int:
@@ -92,6 +95,8 @@ class CpuEngine(Engine):
             return self._update_near(rows, centers)
         if len(centers) <= _FEW_CENTERS and rows.work(centers) < _SMALL_STEP_OF_FEW:
             return step_of_few(rows.X, rows.weight, centers)
+        if rows.bounded is None and len(rows.X) >= _MANY_ROWS and len(centers) > _FEW_CENTERS:
+            rows.bounded = BoundedSteps(rows.X, self.threads or cores())
         labels = self.assign(rows, centers)
         if rows.kept is None or len(rows.kept.sums.counts) != len(centers):
             rows.kept = RunningSums(rows.X, rows.weight, labels, len(centers))
@@ -113,4 +118,6 @@ class CpuEngine(Engine):
         threads = 1 if rows.work(centers) < _SMALL_STEP else self.threads or cores()
         if len(centers) <= _FEW_CENTERS:
             return nearest_of_few(rows.X, rows.weight, centers, threads)
+        if rows.bounded is not None:
+            return rows.bounded.nearest(centers)
         return nearest_centers(rows.X, centers, threads)
