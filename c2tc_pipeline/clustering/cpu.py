@@ -28,6 +28,8 @@ _SMALL_STEP_OF_FEW = 50_000_000
 # From so many rows on, knowing which of them may move saves more than it costs to find out; from so many centres on,
 # looking at the centres around one's own saves more than it costs to sort rows by it.
 _MANY_ROWS = 40_000
+# Columns from which on comparing a row costs more than its bounds: with ten, steps took half as long again.
+_MANY_COLUMNS = 32
 _MANY_CENTERS = 3 * NEIGHBOURS
 
 
@@ -38,6 +40,10 @@ class _Rows:
     near: NearSteps | None = None
     bounded: BoundedSteps | None = None
     kept: RunningSums | None = None
+
+    def are_many_and_wide(self) -> bool:
+        """Tell whether it pays to know which rows may move."""
+        return len(self.X) >= _MANY_ROWS and self.X.shape[1] >= _MANY_COLUMNS
 
     def work(self, centers: np.ndarray) -> int:
         """Return how many multiplications a full step takes."""
@@ -95,7 +101,7 @@ class CpuEngine(Engine):
             return self._update_near(rows, centers)
         if len(centers) <= _FEW_CENTERS and rows.work(centers) < _SMALL_STEP_OF_FEW:
             return step_of_few(rows.X, rows.weight, centers)
-        if rows.bounded is None and len(rows.X) >= _MANY_ROWS and len(centers) > _FEW_CENTERS:
+        if rows.bounded is None and len(centers) > _FEW_CENTERS and rows.are_many_and_wide():
             rows.bounded = BoundedSteps(rows.X, self.threads or cores())
         labels = self.assign(rows, centers)
         if rows.kept is None or len(rows.kept.sums.counts) != len(centers):

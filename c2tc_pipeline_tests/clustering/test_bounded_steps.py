@@ -70,6 +70,7 @@ def test_a_clustering_is_the_same_to_the_byte_with_bounds_and_without(
     X[:, 3:] = X[:, 3:] > 0.5
     full = CpuEngine(1).fit(X, 130, seed=3)
     monkeypatch.setattr(cpu, "_MANY_ROWS", 1_000)
+    monkeypatch.setattr(cpu, "_MANY_COLUMNS", 6)
     bounded = CpuEngine(threads).fit(X, 130, seed=3)
     assert bounded.labels.tobytes() == full.labels.tobytes()
     assert bounded.centers.tobytes() == full.centers.tobytes()
