@@ -41,10 +41,6 @@ class _Rows:
     bounded: BoundedSteps | None = None
     kept: RunningSums | None = None
 
-    def are_many_and_wide(self) -> bool:
-        """Tell whether it pays to know which rows may move."""
-        return len(self.X) >= _MANY_ROWS and self.X.shape[1] >= _MANY_COLUMNS
-
     def work(self, centers: np.ndarray) -> int:
         """Return how many multiplications a full step takes."""
         return int(self.X.size * len(centers))
@@ -86,6 +82,10 @@ class CpuEngine(Engine):
     def looks_around(self, rows: int, k: int) -> bool:
         return rows >= _MANY_ROWS and k >= _MANY_CENTERS
 
+    def keeps_bounds(self, rows: int, columns: int, k: int) -> bool:
+        """Tell whether it pays to know which rows may move."""
+        return rows >= _MANY_ROWS and columns >= _MANY_COLUMNS and k > _FEW_CENTERS
+
     def around(self, centers: np.ndarray) -> np.ndarray:
         return neighbours(centers, NEIGHBOURS)
 
@@ -101,7 +101,7 @@ class CpuEngine(Engine):
             return self._update_near(rows, centers)
         if len(centers) <= _FEW_CENTERS and rows.work(centers) < _SMALL_STEP_OF_FEW:
             return step_of_few(rows.X, rows.weight, centers)
-        if rows.bounded is None and len(centers) > _FEW_CENTERS and rows.are_many_and_wide():
+        if rows.bounded is None and self.keeps_bounds(len(rows.X), rows.X.shape[1], len(centers)):
             rows.bounded = BoundedSteps(rows.X, self.threads or cores())
         labels = self.assign(rows, centers)
         if rows.kept is None or len(rows.kept.sums.counts) != len(centers):

@@ -68,6 +68,9 @@ class _FullSteps(CpuEngine):
     def looks_around(self, rows: int, k: int) -> bool:
         return False
 
+    def keeps_bounds(self, rows: int, columns: int, k: int) -> bool:
+        return False
+
 
 def _measure_full_step(step: StepShape, X: np.ndarray, bench: Bench) -> SpeedRow:
     ours, plain = _time_steps(_FullSteps(), step, X, bench)
