@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 
 # Parameters of mallopt, from malloc.h.
 _TRIM_THRESHOLD = -1
@@ -32,13 +33,8 @@ def give_back_freed_memory() -> bool:
     >>> give_back_freed_memory() in (True, False)
     True
     """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return False
-    return all(
+    mallopt = _of_glibc("mallopt")
+    return mallopt is not None and all(
         mallopt(name, size) == 1 for name, size in ((_MMAP_THRESHOLD, _LARGE_BYTES), (_TRIM_THRESHOLD, _KEPT_BYTES))
     )
 
@@ -56,10 +52,18 @@ def give_back_once() -> bool:
     >>> give_back_once() in (True, False)
     True
     """
+    malloc_trim = _of_glibc("malloc_trim")
+    if malloc_trim is not None:
+        malloc_trim(0)
+    return malloc_trim is not None
+
+
+def _of_glibc(name: str) -> Callable[..., int] | None:
+    """Return a function of the system's allocator, where that is glibc's."""
     if not sys.platform.startswith("linux"):
-        return False
+        return None
     try:
-        ctypes.CDLL(None).malloc_trim(0)
+        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError):
-        return False
-    return True
+        return None
+    return found
