@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.definitions import build_defs
-from c2tc_pipeline.tables import load_catalogue
+from c2tc_pipeline.tables import load_catalogue, strict_yaml
 from c2tc_pipeline_tests.load.catalogues import make_catalogue
 from c2tc_pipeline_tests.load.counting import counted
 from c2tc_pipeline_tests.load.ticks import Tick, sensor_ticks, step_frame
@@ -113,6 +113,8 @@ def test_definitions_load_in_proportion_to_the_catalogue(tmp_path: Path) -> None
     counts = []
     for size in (1, 5, 10, 20):  # the first one fills caches of Dagster
         make_catalogue(tmp_path / str(size), size)
+        # As in a new process, which has not parsed it yet.
+        strict_yaml._parsed.cache_clear()
         with calls() as number:
             catalogue = load_catalogue(tmp_path / str(size) / "catalog.yaml")
             build_defs(catalogue, storage=str(tmp_path / "store")).get_repository_def().get_all_jobs()
