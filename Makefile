@@ -35,16 +35,16 @@ faults: $(STAMP) ## Run the long tests, which stop processes and servers in the 
 	$(PYTEST) -m faults $(ARGS)
 
 reliability: $(STAMP) ## Inject all faults, over 200 kills among them, and write docs/reliability.md (some minutes)
-	OMP_NUM_THREADS=1 $(BIN)/python -m c2tc_pipeline_tests.reliability
+	OMP_NUM_THREADS=1 $(BIN)/python -m c2tc_pipeline_tests.tools.reliability
 
 fuzz: $(STAMP) ## Feed every reader with hostile input (CASES=120000 for the figures in docs/security.md)
-	OMP_NUM_THREADS=1 $(BIN)/python -m c2tc_pipeline_tests.fuzzing --cases $(or $(CASES),20000) $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m c2tc_pipeline_tests.tools.fuzzing --cases $(or $(CASES),20000) $(ARGS)
 
 check: $(STAMP) ## Lint, check the formatting, the types and, with a network, the packages for known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@# The audit waits for answers while mypy computes.
-	$(BIN)/python -m c2tc_pipeline_tests.audit & audit=$$!; $(BIN)/mypy; types=$$?; wait $$audit && exit $$types
+	$(BIN)/python -m c2tc_pipeline_tests.tools.audit & audit=$$!; $(BIN)/mypy; types=$$?; wait $$audit && exit $$types
 
 format: $(STAMP) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .

@@ -9,17 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from c2tc_pipeline.condensation import CondensedTable, Condenser, condense
-    from c2tc_pipeline.encoding import HybridEncoder
+    from c2tc_pipeline.condensation.api import condense
+    from c2tc_pipeline.condensation.condenser import Condenser
+    from c2tc_pipeline.condensation.table import CondensedTable
+    from c2tc_pipeline.encoding.hybrid import HybridEncoder
 
 __all__ = ["CondensedTable", "Condenser", "HybridEncoder", "condense"]
 __version__ = "0.1.0"
 
 _HOME = {
-    "CondensedTable": "c2tc_pipeline.condensation",
-    "Condenser": "c2tc_pipeline.condensation",
-    "HybridEncoder": "c2tc_pipeline.encoding",
-    "condense": "c2tc_pipeline.condensation",
+    "CondensedTable": "c2tc_pipeline.condensation.table",
+    "Condenser": "c2tc_pipeline.condensation.condenser",
+    "HybridEncoder": "c2tc_pipeline.encoding.hybrid",
+    "condense": "c2tc_pipeline.condensation.api",
 }
 
 

@@ -12,19 +12,20 @@ from typing import Any
 
 import dagster as dg
 
-from c2tc_pipeline import defaults
-from c2tc_pipeline.orchestration import jobs
-from c2tc_pipeline.orchestration.asset_options import RETRIES, AssetOptions
-from c2tc_pipeline.orchestration.assets import all_assets
-from c2tc_pipeline.orchestration.automation import automation_sensor
-from c2tc_pipeline.orchestration.checks import all_checks
-from c2tc_pipeline.orchestration.executors import step_executor
-from c2tc_pipeline.orchestration.io_managers import StoreIOManager
-from c2tc_pipeline.orchestration.partitions import Partitions
-from c2tc_pipeline.orchestration.resources import CacheResource, DeviceResource, PaperTablesResource
-from c2tc_pipeline.orchestration.schedules import nightly_schedules
-from c2tc_pipeline.orchestration.sensors import failure_sensor, source_sensor
-from c2tc_pipeline.tables import Catalogue, load_catalogue
+from c2tc_pipeline.common import defaults
+from c2tc_pipeline.evaluation.models import MODELS
+from c2tc_pipeline.pipeline import jobs
+from c2tc_pipeline.pipeline.asset_options import RETRIES, AssetOptions
+from c2tc_pipeline.pipeline.assets import all_assets
+from c2tc_pipeline.pipeline.automation import automation_sensor
+from c2tc_pipeline.pipeline.checks import all_checks
+from c2tc_pipeline.pipeline.executors import step_executor
+from c2tc_pipeline.pipeline.io_managers import StoreIOManager
+from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.resources import CacheResource, DeviceResource
+from c2tc_pipeline.pipeline.schedules import nightly_schedules
+from c2tc_pipeline.pipeline.sensors import failure_sensor, source_sensor
+from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 
 
 def build_defs(
@@ -45,33 +46,34 @@ def build_defs(
     retries : RetryPolicy
         How a step that failed is tried again.
     resource_overrides : mapping, optional
-        Other resources than the default ones, by key: ``io_manager``, ``cache``, ``device``,
-        ``paper_tables``.
+        Other resources than the default ones, by key: ``io_manager``, ``cache``, ``device``.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from c2tc_pipeline.tables import TableSpec
+    >>> from c2tc_pipeline.tables.spec import TableSpec
     >>> adult = TableSpec(name="adult", source="adult.csv", label="income")
     >>> defs = build_defs(Catalogue(Path("catalog.yaml"), {"adult": adult}), storage="memory://example")
     >>> sorted(key.to_user_string() for key in defs.resolve_all_asset_keys())[:3]
     ['cluster_allocation', 'condensed_table', 'encoded_table']
     """
     catalogue = catalogue or load_catalogue(os.environ.get("C2TC_CATALOGUE") or defaults.CATALOGUE)
+    for spec in catalogue.values():
+        for model in spec.evaluation.models:
+            MODELS.check(model)
     storage = storage or os.environ.get("C2TC_STORAGE") or str(defaults.STORAGE)
     partitions = Partitions.of(catalogue)
     options = AssetOptions(catalogue, partitions, retries)
     return dg.Definitions(
         assets=all_assets(options),
         asset_checks=all_checks(options),
-        jobs=[*jobs.JOBS, jobs.experiments_job],
+        jobs=jobs.JOBS,
         schedules=nightly_schedules(catalogue),
         sensors=[source_sensor(catalogue), failure_sensor(), automation_sensor(dg.AssetSelection.all())],
         resources={
             "io_manager": StoreIOManager(root=storage),
             "cache": CacheResource(),
             "device": DeviceResource(),
-            "paper_tables": PaperTablesResource(),
             **(resource_overrides or {}),
         },
         executor=step_executor(),

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import settings
 
-from c2tc_pipeline.cli import main
-from c2tc_pipeline_tests.command_line import Run
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.cli.main import main
 from c2tc_pipeline_tests.sources.postgresql_server import PostgresServer, running_postgresql
 from c2tc_pipeline_tests.storage.places import Place
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_server
+from c2tc_pipeline_tests.tools.command_line import Run
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 # How long an example takes says more about the machine's other work than about the code.
 settings.register_profile("without a clock", deadline=None)

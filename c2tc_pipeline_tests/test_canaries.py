@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pandas as pd
 import pytest
 
-from c2tc_pipeline_tests.canaries import Canaries
+from c2tc_pipeline_tests.tools.canaries import Canaries
 
 
 @pytest.mark.parametrize("before", range(5))

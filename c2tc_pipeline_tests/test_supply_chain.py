@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import c2tc_pipeline
-from c2tc_pipeline_tests.audit import CONSTRAINTS, audit
+from c2tc_pipeline_tests.tools.audit import CONSTRAINTS, audit
 
 ROOT = CONSTRAINTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from c2tc_pipeline.defaults import CATALOGUE
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables import load_catalogue
+from c2tc_pipeline.common.defaults import CATALOGUE
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.catalogue import load_catalogue
 from deploy.layout import Layout
 from deploy.services import all_services
 from deploy.stack import holder, running_stack, take_down

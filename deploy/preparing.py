@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from deploy import probes
 from deploy.layout import BUCKET, Layout, write_private
 

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from deploy.layout import HOST, Layout
 
 _SECONDS = 5.0

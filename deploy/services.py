@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from deploy import preparing, probes
 from deploy.layout import HOST, Layout
 from deploy.preparing import RECIPE, S3_SECRETS

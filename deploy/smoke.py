@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ArtefactStore
-from c2tc_pipeline.tables import Catalogue
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.tables.catalogue import Catalogue
 from deploy import probes
 from deploy.layout import Layout
 
@@ -66,8 +66,8 @@ def smoke(layout: Layout, catalogue: Catalogue, patience: float, report: Callabl
     RuntimeError
         When a run fails, or something that should be there is not.
     """
-    from c2tc_pipeline.orchestration import jobs
-    from c2tc_pipeline.orchestration.versioning import partition_keys
+    from c2tc_pipeline.pipeline import jobs
+    from c2tc_pipeline.pipeline.versioning import partition_keys
 
     assets_of = dict(
         zip((job.name for job in jobs.JOBS), (jobs.INGEST, jobs.CONDENSE, jobs.REPORT, jobs.LEADERBOARD), strict=True)
@@ -165,7 +165,7 @@ def _query(layout: Layout, statement: str, values: tuple[Any, ...]) -> list[tupl
 
 def verified_artefacts(layout: Layout, wanted: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """Return the partitions of each asset that the object store hands out whole; fetching one verifies it."""
-    from c2tc_pipeline.orchestration.io_managers import artefact_key
+    from c2tc_pipeline.pipeline.io_managers import artefact_key
 
     found: dict[str, set[str]] = {}
     with _environment(layout.environment("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", outer={})):

@@ -12,7 +12,10 @@ from c2tc_pipeline.allocation.optimal import OptimalAllocator
 from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+
+ALLOCATION_VERSION = 5
+"""Raise it when the same loss curves give another allocation."""
 
 
 class Allocator(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.class_rows import ClassRows
 from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 
 class LossSource(Protocol):

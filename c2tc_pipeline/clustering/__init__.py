@@ -4,25 +4,7 @@ What belongs here: turning rows and a number of clusters into a partition, and t
 What does not: deciding how many clusters a class gets (see :mod:`c2tc_pipeline.allocation`).
 """
 
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.clustering.curves import CurveSettings, MeasuredCurve, measure_curve, measure_curves
-from c2tc_pipeline.clustering.engine import Engine, make_engine
-from c2tc_pipeline.clustering.executor import Executor, open_executor
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_source import RowSource
-
-__all__ = [
-    "ClassCurve",
-    "ClassRows",
-    "CurveSettings",
-    "Engine",
-    "Executor",
-    "KMeansResult",
-    "MeasuredCurve",
-    "RowSource",
-    "make_engine",
-    "measure_curve",
-    "measure_curves",
-    "open_executor",
-]
+CURVE_VERSION = 6
+"""Raise it when the same rows give another loss curve; part of the key of cached curves."""
+CLUSTER_VERSION = 1
+"""Raise it when the same rows and plan give other clusters."""

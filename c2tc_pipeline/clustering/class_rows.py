@@ -65,7 +65,7 @@ class ClassRows:
 
     Examples
     --------
-    >>> from c2tc_pipeline.clustering import make_engine
+    >>> from c2tc_pipeline.clustering.engine import make_engine
     >>> X = np.array([[0.0], [0.0], [0.0], [1.0]], dtype=np.float32)
     >>> rows = ClassRows(X, make_engine("cpu"))
     >>> rows.distinct, rows.cluster(3).counts.tolist()

@@ -17,7 +17,7 @@ from c2tc_pipeline.clustering.few_centers import nearest_of_few, step_of_few
 from c2tc_pipeline.clustering.near_steps import NEIGHBOURS, REFRESH, NearSteps, nearest_around, neighbours
 from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps
 from c2tc_pipeline.clustering.running_sums import RunningSums
-from c2tc_pipeline.threads import cores
+from c2tc_pipeline.common.threads import cores
 
 # Multiplications below which waking a second thread takes longer than it saves.
 _SMALL_STEP = 20_000_000

@@ -21,17 +21,18 @@ from pathlib import Path
 
 import numpy as np
 
+from c2tc_pipeline.clustering import CURVE_VERSION
 from c2tc_pipeline.clustering.blocks import Block
 from c2tc_pipeline.clustering.class_rows import ClassRows
 from c2tc_pipeline.clustering.curve import ClassCurve
 from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.partition import own_gaps
 from c2tc_pipeline.clustering.row_source import HeldRows, RowSource
-from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_json
 from c2tc_pipeline.storage.arrays import open_arrays
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
+from c2tc_pipeline.storage.hashing import hash_json
 
 # Part of every cache key: raise it when the numbers that this file produces change.
-CURVE_VERSION = 6
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def measure_curve(
 
     Examples
     --------
-    >>> from c2tc_pipeline.clustering import make_engine
+    >>> from c2tc_pipeline.clustering.engine import make_engine
     >>> X = np.random.default_rng(0).random((500, 3), dtype=np.float32)
     >>> measured = measure_curve(ClassRows(X, make_engine("cpu")), 50)
     >>> bool((np.diff(measured.curve.wcss) <= 0).all())

@@ -26,8 +26,8 @@ from c2tc_pipeline.clustering.blocks import Block, OpenBlock
 from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.executor import Executor, LostBlocks, Value
 from c2tc_pipeline.clustering.row_source import RowSource, StoredRows
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.threads import cores
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.threads import cores
 
 _CONNECT_SECONDS = 10
 # How often a task that raised an error is tried again, and one whose rows got lost.

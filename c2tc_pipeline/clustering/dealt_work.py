@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-from c2tc_pipeline.threads import one_blas_thread
+from c2tc_pipeline.common.threads import one_blas_thread
 
 Piece = TypeVar("Piece")
 

@@ -15,7 +15,7 @@ from c2tc_pipeline.clustering.blocks import Block, OpenBlock
 from c2tc_pipeline.clustering.lloyd import Descent, KMeansResult, descend, lloyd
 from c2tc_pipeline.clustering.row_source import HeldRows
 from c2tc_pipeline.clustering.seeding import extend_centers
-from c2tc_pipeline.devices import resolve_device
+from c2tc_pipeline.common.devices import resolve_device
 
 
 class Engine(ABC):
@@ -87,7 +87,7 @@ class Engine(ABC):
 
         Examples
         --------
-        >>> from c2tc_pipeline.clustering import make_engine
+        >>> from c2tc_pipeline.clustering.engine import make_engine
         >>> X = np.array([[0.0], [0.2], [1.0]], dtype=np.float32)
         >>> make_engine("cpu").fit(X, 2).inertia.__round__(4)
         0.02

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from c2tc_pipeline.clustering.blocks import Block, OpenBlock
 from c2tc_pipeline.clustering.row_numbers import PutAway, brought
-from c2tc_pipeline.engines import LOCAL_ENGINE, check_engine
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.threads import side_by_side
+from c2tc_pipeline.common.engines import LOCAL_ENGINE, check_engine
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.threads import side_by_side
 
 if TYPE_CHECKING:
     from c2tc_pipeline.clustering.engine import Engine

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
 
-from c2tc_pipeline.threads import one_blas_thread
+from c2tc_pipeline.common.threads import one_blas_thread
 
 
 def step_of_few(X: np.ndarray, weight: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,7 +41,7 @@ def with_least_sizes(X: np.ndarray, start: KMeansResult, least: int, engine: Eng
 
     Examples
     --------
-    >>> from c2tc_pipeline.clustering import make_engine
+    >>> from c2tc_pipeline.clustering.engine import make_engine
     >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [9.0]], dtype=np.float32)
     >>> engine = make_engine("cpu")
     >>> sorted(with_least_sizes(X, engine.fit(X, 2), 2, engine).counts.tolist())

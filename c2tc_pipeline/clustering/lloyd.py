@@ -101,7 +101,7 @@ def lloyd(
 
     Examples
     --------
-    >>> from c2tc_pipeline.clustering import make_engine
+    >>> from c2tc_pipeline.clustering.engine import make_engine
     >>> from c2tc_pipeline.clustering.row_source import HeldRows
     >>> rows = HeldRows(np.array([[0.0], [0.2], [1.0], [1.2]], dtype=np.float32))
     >>> halves = [Block(rows.part(0, 2)), Block(rows.part(2, 4), first=2)]

@@ -48,7 +48,7 @@ def relocate_centers(
 
     Examples
     --------
-    >>> from c2tc_pipeline.clustering import make_engine
+    >>> from c2tc_pipeline.clustering.engine import make_engine
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]], dtype=np.float32)
     >>> engine = make_engine("cpu")
     >>> poor = engine.fit(X, 3, init=np.array([[0.0], [0.1], [7.0]], dtype=np.float32))

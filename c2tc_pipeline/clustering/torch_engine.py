@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.devices import Place, on_device
+from c2tc_pipeline.common.devices import Place, on_device
 
 # Cells of the distance matrix held at once: 64 Mi float32 cells are 256 MiB.
 _DISTANCE_CELLS = 64 * 2**20

@@ -10,13 +10,14 @@ import pandas as pd
 from sklearn.base import clone
 
 from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condensed_table, encode_table, fit_encoder, warn_about_singletons
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.encoding import HybridEncoder, TableEncoder
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import Role
 

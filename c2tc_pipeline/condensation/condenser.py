@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
 from c2tc_pipeline.allocation import Allocator
-from c2tc_pipeline.clustering import KMeansResult, RowSource
-from c2tc_pipeline.clustering.row_source import rows_of
+from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering.row_source import RowSource, rows_of
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.least_rows import check_least_rows, check_room
 from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, plan_allocation
@@ -33,8 +34,7 @@ from c2tc_pipeline.condensation.sampler import (
 )
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.weights import training_weights
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ContentCache
+from c2tc_pipeline.storage.cache import ContentCache
 
 
 class Condenser(OneToOneFeatureMixin, BaseEstimator):

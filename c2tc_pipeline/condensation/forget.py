@@ -2,7 +2,7 @@
 
 Only the condensed rows that a forgotten row stands behind are computed again; the others stay as they are, to the bit.
 What belongs here: the values, weights and counts of a table without some rows. What does not: where the source is and
-which rows are meant, which is the business of :mod:`c2tc_pipeline.forgetting`.
+which rows are meant, which is the business of :mod:`c2tc_pipeline.cli.forgetting`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.clustering.partition import nearest_members, own_gaps, partition_sums
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.original import summarise_members
 from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.projection import project
@@ -23,8 +25,6 @@ from c2tc_pipeline.condensation.representatives import equal_but_for_rounding, s
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.condensation.thinned import ThinnedPartition, thin_partition
 from c2tc_pipeline.encoding.forget_strings import without_unused_strings
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.tables.kinds import Kind, column_kind
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import ColumnRole, Role

@@ -14,9 +14,10 @@ from numbers import Real
 import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 
-from c2tc_pipeline.allocation import AllocationProblem, Allocator, CurveLosses, ExactLosses
-from c2tc_pipeline.clustering import ClassRows
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.common.errors import InputError
 
 # The paper tunes over 0.25 to 1; 0 is the unweighted objective. The first of equals wins.
 CANDIDATES = (0.25, 0.5, 0.75, 1.0, 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 
 def check_least_rows(least: int, representative: str) -> None:
@@ -47,8 +47,8 @@ def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names
     >>> check_room([80, 3], 10, 5, names=["no", "yes"])
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: Class 'yes' has 3 rows, fewer than min_rows_per_condensed_row=5; leave its rows
-    out, join it with another class, or choose a smaller minimum.
+    c2tc_pipeline.common.errors.InputError: Class 'yes' has 3 rows, fewer than min_rows_per_condensed_row=5; leave its
+    rows out, join it with another class, or choose a smaller minimum.
     """
     sizes = np.asarray(sizes, dtype=np.int64)
     small = np.flatnonzero(sizes < least)

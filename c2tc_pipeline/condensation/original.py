@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable
 from c2tc_pipeline.tables.roles import ColumnRole, Role
-from c2tc_pipeline.threads import side_by_side
 
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 

@@ -12,11 +12,15 @@ from functools import partial
 
 import numpy as np
 
-from c2tc_pipeline.allocation import Allocation, AllocationProblem
 from c2tc_pipeline.allocation.bound import bound_of_tables
-from c2tc_pipeline.clustering import ClassRows, KMeansResult, RowSource, open_executor
+from c2tc_pipeline.allocation.problem import AllocationProblem
+from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.executor import open_executor
 from c2tc_pipeline.clustering.least_sizes import with_least_sizes
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 from c2tc_pipeline.clustering.row_numbers import let_go, looked_up, runs
+from c2tc_pipeline.clustering.row_source import RowSource
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
 from c2tc_pipeline.condensation.stages import StageClock
 

@@ -11,30 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.allocation import (
-    Allocation,
-    AllocationProblem,
-    Allocator,
-    CurveLosses,
-    ExactLosses,
-    make_allocator,
-    proportional_counts,
-)
-from c2tc_pipeline.clustering import (
-    ClassRows,
-    Executor,
-    MeasuredCurve,
-    measure_curves,
-    open_executor,
-)
-from c2tc_pipeline.clustering.curves import read_curves, write_curves
+from c2tc_pipeline.allocation import Allocator, make_allocator
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
+from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.shares import proportional_counts
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.curves import MeasuredCurve, measure_curves, read_curves, write_curves
+from c2tc_pipeline.clustering.executor import Executor, open_executor
 from c2tc_pipeline.clustering.row_source import RowSource, rows_of
+from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
 from c2tc_pipeline.condensation.least_rows import check_room
 from c2tc_pipeline.condensation.stages import StageClock
-from c2tc_pipeline.engines import check_engine
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ContentCache
+from c2tc_pipeline.storage.cache import ContentCache
 
 LOSSES = ("curves", "exact")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from c2tc_pipeline.clustering import KMeansResult
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 from c2tc_pipeline.clustering.row_numbers import let_go, row_numbers, runs
 
 REPRESENTATIVES = ("centroid", "medoid")

@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from c2tc_pipeline.allocation import budget_for_ratio, proportional_counts
+from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.partition import ClassOrder
-from c2tc_pipeline.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.freed_memory import give_back_once
+from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.condensation.original import original_rows
@@ -22,11 +25,7 @@ from c2tc_pipeline.condensation.representatives import SingletonWarning, singlet
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.encoding import TableEncoder
-from c2tc_pipeline.encoding.base import Progress
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.freed_memory import give_back_once
-from c2tc_pipeline.notices import Notice
+from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable
 

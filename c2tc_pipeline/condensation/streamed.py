@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.clustering import KMeansResult
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 from c2tc_pipeline.clustering.row_numbers import let_go
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.condensation.membership import StoredMembership
@@ -32,9 +33,7 @@ from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.steps import condensation_notices, ready_encoder
 from c2tc_pipeline.condensation.summary import roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.encoding import TableEncoder
-from c2tc_pipeline.encoding.base import Progress
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.tables.blocks import SourceBlocks
 from c2tc_pipeline.tables.overview import TableOverview, overview_of
 from c2tc_pipeline.tables.preparation import typed_columns

@@ -12,7 +12,7 @@ import pandas as pd
 
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.repeated import RepeatedRows
-from c2tc_pipeline.encoding import TableEncoder
+from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.tables.roles import ColumnRole
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.allocation import Allocation
-from c2tc_pipeline.clustering import ClassCurve
+from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.weights import training_weights
-from c2tc_pipeline.encoding import TableEncoder, load_encoder, save_encoder
-from c2tc_pipeline.notices import Notice
-from c2tc_pipeline.storage import publish_directory, verify_directory
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
+from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
 from c2tc_pipeline.storage.files import TIMINGS_NAME
 from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet

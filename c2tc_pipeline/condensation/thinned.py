@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from c2tc_pipeline.clustering.partition import partition_sums
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import astuple, dataclass
 import numpy as np
 import torch
 
-from c2tc_pipeline.devices import Place, on_device
+from c2tc_pipeline.common.devices import Place, on_device
+from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_inputs import WeightedRows
 from c2tc_pipeline.encoding.autoencoder_start import start_at_components
 from c2tc_pipeline.encoding.look_ups import JoinedColumns, distinct_rows
 from c2tc_pipeline.encoding.stored_state import array
-from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 # Steps an epoch takes at least, and the largest batch it takes them with.
 LEAST_STEPS = 16

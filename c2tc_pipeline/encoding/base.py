@@ -13,14 +13,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.row_block import RowBlock, as_role
 from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.frames import in_one_piece
 from c2tc_pipeline.tables.overview import TableOverview
 from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles
-from c2tc_pipeline.threads import side_by_side
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
 _BLOCK_ROWS = 32_768

@@ -58,7 +58,7 @@ def without_unused_strings(encoder: TableEncoder, rows: pd.DataFrame) -> Trimmed
 
     Examples
     --------
-    >>> from c2tc_pipeline.encoding import HybridEncoder
+    >>> from c2tc_pipeline.encoding.hybrid import HybridEncoder
     >>> rows = pd.DataFrame({"port": ["SFO", "LAX", "JFK", "SFO"]})
     >>> encoder = HybridEncoder(strings="target").fit(rows, [0, 1, 1, 0])
     >>> trimmed = without_unused_strings(encoder, rows.iloc[:2])

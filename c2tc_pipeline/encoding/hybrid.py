@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.devices import resolve_device
+from c2tc_pipeline.common.devices import resolve_device
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
@@ -23,9 +25,7 @@ from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding
 from c2tc_pipeline.encoding.target import TargetPart
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.notices import Notice
-from c2tc_pipeline.storage import ContentCache
+from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.roles import Role
 
 STRING_ENCODINGS = ("auto", "similarity", "target")

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.part import Part, PartState
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics, as_numbers
 from c2tc_pipeline.encoding.stored_state import array, flags, numbers, texts
-from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 
 SCALINGS = ("quantile", "minmax")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 
 def check_at_least(least: float, **parameters: float | None) -> None:
@@ -14,7 +14,7 @@ def check_at_least(least: float, **parameters: float | None) -> None:
     >>> check_at_least(1, epochs=0)
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: Parameter 'epochs' is 0, but must be at least 1.
+    c2tc_pipeline.common.errors.InputError: Parameter 'epochs' is 0, but must be at least 1.
     """
     for name, value in parameters.items():
         if value is not None and not value >= least:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from c2tc_pipeline.encoding import AUTOENCODER_VERSION
 from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
 from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
@@ -16,11 +17,11 @@ from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import array, numbers, text_lists, texts
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
-from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
+from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.tables.categories import factorise
 
 # Part of every cache key: raise it when the trained weights change for the same input.
-AUTOENCODER_VERSION = 5
 
 # Longer n-grams than any string of a table has would only cost time.
 _LONGEST_NGRAM = 1_000

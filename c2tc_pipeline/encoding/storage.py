@@ -10,6 +10,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
@@ -21,9 +22,8 @@ from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.stored_state import texts
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.encoding.target_encoder import TargetEncoder
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import DamagedArtefactError, hash_json
-from c2tc_pipeline.storage.hashing import hash_file
+from c2tc_pipeline.storage.hashing import hash_file, hash_json
+from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 FORMAT = "c2tc-encoder/1"

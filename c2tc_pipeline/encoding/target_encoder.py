@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.target import TargetPart
-from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.roles import Role
 
 

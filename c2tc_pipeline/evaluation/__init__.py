@@ -3,3 +3,6 @@
 What belongs here: models and their trainer, scores, reference implementations and experiments. What does not: anything
 that ``condense`` itself needs.
 """
+
+SCORES_VERSION = 5
+"""Raise it when the same rows give a model another score; part of the key of cached scores."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from c2tc_pipeline.devices import Place
+from c2tc_pipeline.common.devices import Place
 
 # Looks at the validation rows in one training, at most, and rows that go through the network at once in a look.
 _MOST_LOOKS = 50

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import torch
 
-from c2tc_pipeline.devices import Place, on_device
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.devices import Place, on_device
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Optimiser, Sgd
 from c2tc_pipeline.evaluation.early_stopping import BestWeights, ValidationRows
-from c2tc_pipeline.networks.hooks import SeesTrainingRows, least_batch, row_losses
-from c2tc_pipeline.optimisers import AdamW, FlatWeights, Optimiser, Sgd
+from c2tc_pipeline.evaluation.hooks import SeesTrainingRows, least_batch, row_losses
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def train(
 
     The loss of a batch is the sum of weight times cross-entropy over its rows, divided by their number, with weights
     that are 1 on average over all rows. When all rows fit into one batch, a weight of two is a row given twice. A
-    network may have a loss of its own, and more to say (:mod:`c2tc_pipeline.networks.hooks`).
+    network may have a loss of its own, and more to say (:mod:`c2tc_pipeline.evaluation.hooks`).
 
     Parameters
     ----------

@@ -14,13 +14,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from c2tc_pipeline.evaluation import SCORES_VERSION
 from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
 from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import Recipe
-from c2tc_pipeline.storage import CacheLookup, ContentCache, hash_array, hash_json
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
+from c2tc_pipeline.storage.hashing import hash_array, hash_json
 
 # Part of every key: raised by any change of a model, of the trainer or of a metric that changes scores.
-SCORES_VERSION = 5
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

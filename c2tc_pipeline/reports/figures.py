@@ -14,19 +14,10 @@ import pandas as pd
 
 from c2tc_pipeline.reports.canvas import KeyEntry
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
-from c2tc_pipeline.reports.drawing import (
-    Axis,
-    Bar,
-    Chart,
-    Dots,
-    Margins,
-    Scale,
-    Sheet,
-    Words,
-    linear_scale,
-    logarithmic_scale,
-)
+from c2tc_pipeline.reports.drawing.chart import Axis, Chart, Margins
 from c2tc_pipeline.reports.drawing.letters import words_width
+from c2tc_pipeline.reports.drawing.scales import Scale, linear_scale, logarithmic_scale
+from c2tc_pipeline.reports.drawing.shapes import Bar, Dots, Sheet, Words
 from c2tc_pipeline.reports.picture import FAINT_INK, INK
 from c2tc_pipeline.reports.wording import count, counted, number, seconds, share, shortened
 

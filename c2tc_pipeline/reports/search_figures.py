@@ -13,17 +13,9 @@ from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.curve import ClassCurve
 from c2tc_pipeline.reports.canvas import KeyEntry
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
-from c2tc_pipeline.reports.drawing import (
-    Axis,
-    Chart,
-    Dots,
-    Line,
-    Margins,
-    Sheet,
-    Words,
-    linear_scale,
-    logarithmic_scale,
-)
+from c2tc_pipeline.reports.drawing.chart import Axis, Chart, Margins
+from c2tc_pipeline.reports.drawing.scales import linear_scale, logarithmic_scale
+from c2tc_pipeline.reports.drawing.shapes import Dots, Line, Sheet, Words
 from c2tc_pipeline.reports.picture import FAINT_INK, WIDTH
 from c2tc_pipeline.reports.wording import counted, number
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.evaluation.averages import METRICS
-from c2tc_pipeline.notices import Notice
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import ratio_exhibit, table_exhibits
 from c2tc_pipeline.reports.headline import explanation, ratios_section, tiles_section

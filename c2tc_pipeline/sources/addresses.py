@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files, duckdb_files, openml, parquet_files, postgresql, sqlite_files
 from c2tc_pipeline.sources.location import REMOTE_SCHEMES, Location, carries_user, refuse_user, without_secrets
 from c2tc_pipeline.sources.selection import Selection

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.csv_faults import LONGEST_ROW, explain, fields_of_any_length
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.source import refuse_twins

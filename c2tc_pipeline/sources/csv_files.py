@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.csv_dialect import Dialect, find_dialect, opened
 from c2tc_pipeline.sources.csv_faults import explain, unclosed_quotation
 from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS, CellType, ColumnGuess, arrow_type, cast_column

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.file_state import file_version
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.selection import Selection

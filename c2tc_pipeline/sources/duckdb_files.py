@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.database_files import DatabaseFile
 from c2tc_pipeline.sources.packages import needed
 from c2tc_pipeline.sources.selection import Selection, quoted

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from c2tc_pipeline.errors import InputError, one_line
-from c2tc_pipeline.names import closest
+from c2tc_pipeline.common.errors import InputError, one_line
+from c2tc_pipeline.common.names import closest
 
 REMOTE_SCHEMES = ("s3", "memory")
 
@@ -106,7 +106,7 @@ class Location:
         ...     pass
         Traceback (most recent call last):
         ...
-        c2tc_pipeline.errors.InputError: There is no file no/such.csv: the folder no does not exist; check the
+        c2tc_pipeline.common.errors.InputError: There is no file no/such.csv: the folder no does not exist; check the
         path.
         """
         if self.scheme == "file":
@@ -265,7 +265,7 @@ def refuse_user(address: str) -> None:
     >>> refuse_user("s3://key:secret@bucket/a.csv")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: The source s3://bucket/a.csv carries a user name or password; ...
+    c2tc_pipeline.common.errors.InputError: The source s3://bucket/a.csv carries a user name or password; ...
     """
     if carries_user(address):
         raise InputError(

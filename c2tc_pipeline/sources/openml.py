@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.names import closest
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.location import Location, without_secrets
 from c2tc_pipeline.sources.parquet_files import ParquetSource
-from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader
-from c2tc_pipeline.storage import ContentCache, default_cache_directory
+from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
 from c2tc_pipeline.storage.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class OpenmlSource(Source):
     >>> OpenmlSource("adlut")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: There is no table 'adlut' among those known by name; did you mean 'adult', or give
-    the number that OpenML has for it, as in openml:1590.
+    c2tc_pipeline.common.errors.InputError: There is no table 'adlut' among those known by name; did you mean 'adult',
+    or give the number that OpenML has for it, as in openml:1590.
     """
 
     def __init__(self, wanted: str) -> None:

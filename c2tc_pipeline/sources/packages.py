@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 
 def needed(module: str, shown: str) -> Any:
@@ -23,7 +23,7 @@ def needed(module: str, shown: str) -> Any:
     >>> needed("no_such_database", "nosuch://host/db")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: The source nosuch://host/db needs the package no_such_database; install
+    c2tc_pipeline.common.errors.InputError: The source nosuch://host/db needs the package no_such_database; install
     c2tc_pipeline with the extra 'sources'.
     """
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.file_state import file_digest, file_version
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_twins

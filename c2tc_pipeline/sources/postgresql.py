@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.packages import needed
-from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.selection import quoted
 from c2tc_pipeline.sources.server_source import ServerSource
 from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins, sliced

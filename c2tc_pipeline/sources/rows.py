@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.csv_types import CellType, ColumnGuess, cast_column
 from c2tc_pipeline.storage.holds import ScratchDirectory
 

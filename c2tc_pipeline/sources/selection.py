@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.location import carries_user, without_secrets
 from c2tc_pipeline.sources.selection import Selection
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from c2tc_pipeline.sources.retries import with_retries
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.server_address import ServerAddress
 from c2tc_pipeline.sources.source import Source
 from c2tc_pipeline.sources.values import ValuesHash

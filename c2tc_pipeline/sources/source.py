@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.names import closest
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.names import closest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,7 +143,7 @@ def refuse_twins(names: Sequence[str], shown: str) -> None:
     >>> refuse_twins(["a", "b", "a"], "t.csv")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: Two columns of t.csv are called 'a'; rename one of them.
+    c2tc_pipeline.common.errors.InputError: Two columns of t.csv are called 'a'; rename one of them.
     """
     seen = set()
     for name in names:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.packages import needed
-from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.rows import typed_batches
 from c2tc_pipeline.sources.server_source import ServerSource
 from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.csv_types import CellType
 from c2tc_pipeline.sources.database_files import DatabaseFile
 from c2tc_pipeline.sources.rows import typed_batches

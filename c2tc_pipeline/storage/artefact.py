@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.exchange import exchange
 from c2tc_pipeline.storage.files import files_below, relative_name, sync_directory, sync_folder
 from c2tc_pipeline.storage.holds import holding

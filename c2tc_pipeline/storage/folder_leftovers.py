@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.artefact import PARTIAL, RETIRED, verify_directory
 from c2tc_pipeline.storage.files import files_below
 from c2tc_pipeline.storage.holds import SCRATCH_PREFIX, is_held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 # A part may not start with a dot, so hidden files are never reached.
 _PART = re.compile(r"[a-z0-9_|-][a-z0-9_.|-]*")
@@ -36,8 +36,8 @@ def check_key(key: str) -> str:
     >>> check_key("../secrets")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: Key '../secrets' is not allowed: its part '..' may hold only a-z, 0-9, _, -, | and
-    single dots inside; rename it.
+    c2tc_pipeline.common.errors.InputError: Key '../secrets' is not allowed: its part '..' may hold only a-z, 0-9, _,
+    -, | and single dots inside; rename it.
     """
     if len(key) > _LONGEST_KEY:
         raise InputError(f"Key {key[:40]!r}... has {len(key)} characters, more than {_LONGEST_KEY}; shorten it.")

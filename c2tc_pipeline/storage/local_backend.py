@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.backend import Backend, StoredFile
 from c2tc_pipeline.storage.files import files_below, relative_name, sync_directory, sync_folder
 from c2tc_pipeline.storage.holds import holding, is_held

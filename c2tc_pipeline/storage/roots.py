@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.storage.memory_backend import MemoryBackend
@@ -42,8 +42,8 @@ def open_backend(root: str | Path, access: S3Access | None = None) -> Backend:
     >>> open_backend("s3://user:password@bucket")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: The s3:// storage root may hold only names of letters, digits, _, -, =, | and dots
-    between slashes; credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+    c2tc_pipeline.common.errors.InputError: The s3:// storage root may hold only names of letters, digits, _, -, =, |
+    and dots between slashes; credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     """
     scheme, folder = split_root(root)
     if scheme == "file":

@@ -23,15 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.keys import MANIFEST_FOLDER, check_key
-from c2tc_pipeline.storage.manifest import (
-    DamagedArtefactError,
-    check_files,
-    open_manifest,
-    seal_fields,
-    seal_manifest,
-)
+from c2tc_pipeline.storage.manifest import DamagedArtefactError, check_files, open_manifest, seal_fields, seal_manifest
 from c2tc_pipeline.storage.roots import open_backend
 from c2tc_pipeline.storage.s3_backend import S3Access
 

@@ -19,19 +19,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.backend import StoredFile
 from c2tc_pipeline.storage.keys import MANIFEST_FOLDER
 from c2tc_pipeline.storage.leftover import Leftover, Rule, State
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline.storage.store import (
-    DATA_FOLDER,
-    ArtefactStore,
-    Published,
-    collected_path,
-    data_folder,
-    is_writer,
-)
+from c2tc_pipeline.storage.store import DATA_FOLDER, ArtefactStore, Published, collected_path, data_folder, is_writer
 
 Pinned = Callable[[str, Sequence[Published]], Iterable[int]]
 

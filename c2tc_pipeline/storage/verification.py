@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.artefact import MANIFEST_NAME, PARTIAL, RETIRED, read_manifest
 from c2tc_pipeline.storage.keys import MANIFEST_FOLDER, check_key
 from c2tc_pipeline.storage.manifest import damage_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.preparation import prepare_table
 from c2tc_pipeline.tables.schema import SchemaFailure, check_schema, schema_from_json

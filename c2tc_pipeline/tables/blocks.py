@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.csv_files import CsvSource
 from c2tc_pipeline.sources.parquet_files import ParquetSource
-from c2tc_pipeline.sources.retries import with_retries
 from c2tc_pipeline.sources.source import Source
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.tables.frames import frame_of
@@ -37,7 +37,7 @@ def is_large(source: Source) -> bool:
     Examples
     --------
     >>> import tempfile
-    >>> from c2tc_pipeline.sources import open_source
+    >>> from c2tc_pipeline.sources.addresses import open_source
     >>> path = Path(tempfile.mkdtemp()) / "t.csv"
     >>> _ = path.write_text("a\\n1\\n")
     >>> is_large(open_source(path))
@@ -69,7 +69,7 @@ class SourceBlocks:
     Examples
     --------
     >>> import tempfile
-    >>> from c2tc_pipeline.sources import open_source
+    >>> from c2tc_pipeline.sources.addresses import open_source
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "t.csv").write_text("a\\n1\\n2\\n3\\n")
     >>> blocks = SourceBlocks(open_source(folder / "t.csv"), folder, rows=2)

@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.names import closest
-from c2tc_pipeline.sources import resolve_address
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.sources.addresses import resolve_address
 from c2tc_pipeline.tables.readers import peek_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
@@ -71,7 +71,7 @@ class Catalogue(Mapping[str, TableSpec]):
         >>> Catalogue(Path("catalog.yaml"), {}).table("adult")
         Traceback (most recent call last):
         ...
-        c2tc_pipeline.errors.InputError: There is no table 'adult' in the catalogue catalog.yaml; there are
+        c2tc_pipeline.common.errors.InputError: There is no table 'adult' in the catalogue catalog.yaml; there are
         none.
         """
         if name not in self._tables:

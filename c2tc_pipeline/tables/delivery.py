@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from c2tc_pipeline.sources import Source, ValuesHash, open_source
-from c2tc_pipeline.sources.retries import with_retries
+from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.sources.source import Source
+from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.tables.fingerprint import fingerprint_size
 from c2tc_pipeline.tables.frames import frame_of
 

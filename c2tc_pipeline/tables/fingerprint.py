@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from c2tc_pipeline.sources import open_source
+from c2tc_pipeline.sources.addresses import open_source
 
 
 def source_fingerprint(source: str | Path) -> str:
@@ -84,6 +84,6 @@ def source_digest(source: str | Path) -> str:
     >>> source_digest("people.csv")
     Traceback (most recent call last):
     ...
-    c2tc_pipeline.errors.InputError: There is no file people.csv; ...
+    c2tc_pipeline.common.errors.InputError: There is no file people.csv; ...
     """
     return open_source(source).digest()

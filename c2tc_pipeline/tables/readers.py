@@ -12,8 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from c2tc_pipeline.sources import TableHeader, open_source
-from c2tc_pipeline.sources.retries import with_retries
+from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.sources.source import TableHeader
 from c2tc_pipeline.tables.frames import frame_of
 
 __all__ = ["TableHeader", "peek_table", "read_table"]

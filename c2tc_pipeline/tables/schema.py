@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_codes, to_numbers, to_text
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table, row_named
 from c2tc_pipeline.tables.roles import Role

@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from c2tc_pipeline.engines import check_engine
-from c2tc_pipeline.sources import address_of
+from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.sources.addresses import address_of
 from c2tc_pipeline.tables.roles import Role
 
 DEFAULT_RATIOS = (0.01, 0.001, 0.0001)
@@ -29,12 +29,6 @@ DEFAULT_RATIOS = (0.01, 0.001, 0.0001)
 Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
-
-
-# The names of evaluation.models.MODELS, which this package may not import; a test compares them.
-ModelName = Literal[
-    "mlp", "mlp_plr", "realmlp", "ft_transformer", "tabnet", "tabr", "boosting", "logistic", "neighbour"
-]
 
 
 class _Settings(BaseModel):
@@ -140,7 +134,7 @@ class EvaluationSettings(_Settings):
     ('mlp', 'boosting')
     """
 
-    models: Annotated[tuple[ModelName, ...], Field(min_length=1)] = ("mlp", "boosting")
+    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("mlp", "boosting")
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 3
     recipe: Literal["default", "paper"] = "default"
 

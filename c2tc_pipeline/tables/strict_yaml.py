@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 
 MAX_BYTES = 1 << 20
 

@@ -7,14 +7,11 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import (
-    AllocationProblem,
-    Allocator,
-    FipcAllocator,
-    HfilsAllocator,
-    OptimalAllocator,
-    RatioAllocator,
-)
+from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.allocation.fixed import FipcAllocator, RatioAllocator
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline.allocation.testing import TableLosses
 
 HFILS_VARIANTS = [

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import Allocation, AllocationProblem, HfilsAllocator, proportional_counts
 from c2tc_pipeline.allocation.bound import dual_bound
-from c2tc_pipeline.allocation.hfils import _by_capacity
+from c2tc_pipeline.allocation.hfils import HfilsAllocator, _by_capacity
+from c2tc_pipeline.allocation.problem import AllocationProblem
+from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.allocation.testing import TableLosses, toy_problem
 from c2tc_pipeline_tests.allocation.problems import HFILS_VARIANTS, describe, problems, true_objective, unscaled
 

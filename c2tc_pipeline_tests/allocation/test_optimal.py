@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import AllocationProblem, HfilsAllocator, OptimalAllocator, optimal
+from c2tc_pipeline.allocation import optimal
 from c2tc_pipeline.allocation.bound import bound_of_tables, lower_hull
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline.allocation.testing import TableLosses, toy_problem
 from c2tc_pipeline_tests.allocation.problems import best_objective, problems
 

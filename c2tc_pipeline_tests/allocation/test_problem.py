@@ -7,19 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c2tc_pipeline.allocation import (
-    ALLOCATORS,
-    AllocationProblem,
-    CurveLosses,
-    ExactLosses,
-    HfilsAllocator,
-    OptimalAllocator,
-    RatioAllocator,
-    make_allocator,
-)
+from c2tc_pipeline.allocation import ALLOCATORS, make_allocator
+from c2tc_pipeline.allocation.fixed import RatioAllocator
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
 from c2tc_pipeline.allocation.testing import TableLosses
-from c2tc_pipeline.clustering import ClassCurve, ClassRows, make_engine
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.common.errors import InputError
 
 
 def small_classes() -> list[ClassRows]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import budget_for_ratio, proportional_counts
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
+from c2tc_pipeline.common.errors import InputError
 
 
 def fair_split(shares: np.ndarray, budget: int, upper: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster, Worker, WorkerPlugin
 
-from c2tc_pipeline.evaluation import memory
+from c2tc_pipeline.common import memory
 from c2tc_pipeline_tests.storage.s3_server import free_ports
 
 

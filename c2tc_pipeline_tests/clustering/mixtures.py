@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from c2tc_pipeline.clustering import Engine, KMeansResult
 from c2tc_pipeline.clustering.cpu import CpuEngine
+from c2tc_pipeline.clustering.engine import Engine
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 from c2tc_pipeline.clustering.torch_engine import TorchEngine
 
 ENGINES: list[Engine] = [CpuEngine(), TorchEngine("cpu")]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import Engine, block_tasks, partition
+from c2tc_pipeline.clustering import block_tasks, partition
 from c2tc_pipeline.clustering.blocks import Block
+from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
 from c2tc_pipeline.clustering.row_source import HeldRows
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, exact_loss, exact_means, few_values, mixture, name_of

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import ClassRows, Engine, class_rows, make_engine
+from c2tc_pipeline.clustering import class_rows
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.engine import Engine, make_engine
 from c2tc_pipeline_tests.clustering.mixtures import (
     ENGINES,
     assert_true_partition,

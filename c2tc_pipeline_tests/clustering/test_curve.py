@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import ClassCurve
+from c2tc_pipeline.clustering.curve import ClassCurve
 
 
 @st.composite

@@ -13,16 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from c2tc_pipeline.clustering import (
-    ClassRows,
-    CurveSettings,
-    Engine,
-    MeasuredCurve,
-    make_engine,
-    measure_curve,
-    measure_curves,
-)
-from c2tc_pipeline.storage import MANIFEST_NAME, CacheLookup, ContentCache
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.curves import CurveSettings, MeasuredCurve, measure_curve, measure_curves
+from c2tc_pipeline.clustering.engine import Engine, make_engine
+from c2tc_pipeline.storage.artefact import MANIFEST_NAME
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, distinct_rows, few_values, mixture, name_of
 
 CPU = make_engine("cpu")

@@ -13,17 +13,14 @@ from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits
 
 from c2tc_pipeline import Condenser
-from c2tc_pipeline.clustering import (
-    ClassRows,
-    KMeansResult,
-    blocks,
-    dask_executor,
-    make_engine,
-    measure_curves,
-    open_executor,
-)
+from c2tc_pipeline.clustering import blocks, dask_executor
+from c2tc_pipeline.clustering.class_rows import ClassRows
 from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.clustering.curves import measure_curves
+from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.clustering.executor import open_executor
+from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.dask_cluster import Seen, mixed_cluster, on_the_cluster, running_cluster
 from c2tc_pipeline_tests.clustering.mixtures import mixture
 

@@ -10,9 +10,13 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-from c2tc_pipeline.clustering import ClassRows, KMeansResult, blocks, dask_executor, make_engine, open_executor
+from c2tc_pipeline.clustering import blocks, dask_executor
+from c2tc_pipeline.clustering.class_rows import ClassRows
 from c2tc_pipeline.clustering.dask_executor import DaskExecutor
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.clustering.executor import open_executor
+from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.dask_cluster import (
     Death,
     Murder,
@@ -23,7 +27,7 @@ from c2tc_pipeline_tests.clustering.dask_cluster import (
     separate_cluster,
 )
 from c2tc_pipeline_tests.clustering.mixtures import mixture
-from c2tc_pipeline_tests.command_line import run_process
+from c2tc_pipeline_tests.tools.command_line import run_process
 
 pytestmark = pytest.mark.faults
 CPU = make_engine("cpu")

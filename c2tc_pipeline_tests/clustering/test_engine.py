@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from c2tc_pipeline.clustering import Engine, lloyd, make_engine, torch_engine
+from c2tc_pipeline.clustering import lloyd, torch_engine
 from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.clustering.engine import Engine, make_engine
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.mixtures import (
     ENGINES,
     assert_true_partition,

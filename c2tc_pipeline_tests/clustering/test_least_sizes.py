@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import ClassRows, KMeansResult, make_engine
+from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.engine import make_engine
 from c2tc_pipeline.clustering.least_sizes import with_least_sizes
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 
 ENGINE = make_engine("cpu")
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import ClassRows, Engine, KMeansResult, blocks, make_engine
+from c2tc_pipeline.clustering import blocks
 from c2tc_pipeline.clustering.blocks import Block
+from c2tc_pipeline.clustering.class_rows import ClassRows
 from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.lloyd import lloyd, rows_for_empty_clusters
+from c2tc_pipeline.clustering.engine import Engine, make_engine
+from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd, rows_for_empty_clusters
 from c2tc_pipeline.clustering.row_source import HeldRows
 from c2tc_pipeline_tests.clustering.mixtures import (
     ENGINES,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import Engine, make_engine
+from c2tc_pipeline.clustering.engine import Engine, make_engine
 from c2tc_pipeline.clustering.relocation import relocate_centers
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, few_values, mixture, name_of
 

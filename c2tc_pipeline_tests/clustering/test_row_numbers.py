@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from c2tc_pipeline.clustering import KMeansResult, blocks, make_engine, row_numbers
+from c2tc_pipeline.clustering import blocks, row_numbers
 from c2tc_pipeline.clustering.blocks import cut_blocks
+from c2tc_pipeline.clustering.engine import make_engine
 from c2tc_pipeline.clustering.equal_rows import find_few_distinct
-from c2tc_pipeline.clustering.lloyd import lloyd
+from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd
 from c2tc_pipeline.clustering.row_numbers import PutAway, brought, let_go, looked_up
 from c2tc_pipeline.clustering.row_source import rows_of
 from c2tc_pipeline.condensation.partition import _largest_first

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from c2tc_pipeline.clustering import KMeansResult, torch_engine
+from c2tc_pipeline.clustering import torch_engine
+from c2tc_pipeline.clustering.lloyd import KMeansResult
 from c2tc_pipeline.clustering.torch_engine import TorchEngine
-from c2tc_pipeline.devices import watch_fallbacks
+from c2tc_pipeline.common.devices import watch_fallbacks
 from c2tc_pipeline_tests.clustering.mixtures import mixture
-from c2tc_pipeline_tests.faults import ENDINGS, LADDERS, Always, Memory, expected_fallbacks, pretended_devices
+from c2tc_pipeline_tests.tools.faults import ENDINGS, LADDERS, Always, Memory, expected_fallbacks, pretended_devices
 
 ROWS = 160
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline import Condenser, condense
-from c2tc_pipeline.allocation import HfilsAllocator
-from c2tc_pipeline.condensation import SingletonWarning
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.condensation.gamma import CANDIDATES
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.condensation.representatives import SingletonWarning
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 ALLOCATORS = ("hfils", "optimal", "ratio", "fipc")
 

@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from c2tc_pipeline import Condenser, HybridEncoder
-from c2tc_pipeline.condensation import SingletonWarning
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.representatives import SingletonWarning
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 # imbalanced-learn's own checks. Left out: those of `sampling_strategy`, which a condenser does not have, of sparse
 # rows and of one-hot labels, which it does not take, and of tags that only its own base class sets.

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline import CondensedTable, HybridEncoder, condense
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
-from c2tc_pipeline.errors import InputError
 from c2tc_pipeline.tables.roles import Role
-from c2tc_pipeline_tests.made_tables import labelled_frames, mixed_table
+from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
 

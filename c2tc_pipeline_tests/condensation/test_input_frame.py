@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline import CondensedTable, HybridEncoder, condense
-from c2tc_pipeline.encoding import TargetEncoder
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 
 def assert_same(one: CondensedTable, other: CondensedTable) -> None:

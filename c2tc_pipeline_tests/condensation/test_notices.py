@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline import HybridEncoder, condense
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 ROWS = 300
 CASES: dict[str, tuple[dict[str, Any], str]] = {

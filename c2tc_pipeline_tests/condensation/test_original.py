@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline import CondensedTable, condense
 from c2tc_pipeline.condensation.original import summarise_members
-from c2tc_pipeline.tables import Role
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
 

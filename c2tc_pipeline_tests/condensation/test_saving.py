@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline import CondensedTable, condense
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import DamagedArtefactError
-from c2tc_pipeline_tests.made_tables import data_hashes, everything_below, mixed_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.manifest import DamagedArtefactError
+from c2tc_pipeline_tests.tools.made_tables import data_hashes, everything_below, mixed_table
 
 FILES = (
     "condensed.parquet",

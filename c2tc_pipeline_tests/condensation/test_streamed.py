@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline import job
-from c2tc_pipeline.condensation import CondensedTable
+from c2tc_pipeline.bench.scale.made_table import LABEL, made_part
+from c2tc_pipeline.cli import job
+from c2tc_pipeline.cli.job import condense_to_directory
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.streamed import encode_blocks
-from c2tc_pipeline.encoding import HybridEncoder
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.evaluation.scale.made_table import LABEL, made_part
-from c2tc_pipeline.job import condense_to_directory
-from c2tc_pipeline.sources import open_source
+from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.storage.holds import SCRATCH_PREFIX, is_held
-from c2tc_pipeline.tables import TableSpec
 from c2tc_pipeline.tables import blocks as blocks_module
 from c2tc_pipeline.tables.blocks import SourceBlocks, is_large
 from c2tc_pipeline.tables.overview import overview_of
+from c2tc_pipeline.tables.spec import TableSpec
 
 # What differs between two runs: how long they took, and what shows it.
 RUNS = {"timings.json", "report.html", "manifest.json"}

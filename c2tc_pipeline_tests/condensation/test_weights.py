@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline import Condenser, condense
 from c2tc_pipeline.condensation.weights import PULL, training_weights
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 
 @given(st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 3)), min_size=1, max_size=40))

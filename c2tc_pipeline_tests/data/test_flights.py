@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from c2tc_pipeline.tables import Role, infer_roles, load_catalogue
+from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.tables.roles import Role, infer_roles
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CLASS_COUNTS = {"on_time": 156_746, "early": 90_500, "late": 51_783, "very_late": 28_317, "cancelled": 9_430}

@@ -19,9 +19,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from c2tc_pipeline.orchestration.instance import SETTINGS
-from c2tc_pipeline.orchestration.io_managers import artefact_key
-from c2tc_pipeline.storage import ArtefactStore
+from c2tc_pipeline.pipeline.instance import SETTINGS
+from c2tc_pipeline.pipeline.io_managers import artefact_key
+from c2tc_pipeline.storage.store import ArtefactStore
 from deploy import smoke
 from deploy import stack as stack_module
 from deploy.__main__ import main

@@ -17,8 +17,8 @@ import psutil
 import pytest
 import yaml
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 from deploy.layout import Layout, free_ports
 from deploy.preparing import file_system
 from deploy.smoke import verified_artefacts

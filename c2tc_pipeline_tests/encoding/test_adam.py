@@ -6,8 +6,8 @@ import math
 
 import torch
 
+from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
 from c2tc_pipeline.encoding.autoencoder_training import _clip, step_length
-from c2tc_pipeline.optimisers import AdamW, FlatWeights
 
 
 def test_they_move_parameters_as_torchs_adam_does() -> None:

@@ -8,7 +8,10 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 
-from c2tc_pipeline.encoding import HybridEncoder, LabelEncoder, OneHotPcaEncoder, TargetEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.label import LabelEncoder
+from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
+from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline_tests.encoding.mixed_tables import CODES, WORDS
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from c2tc_pipeline.devices import watch_fallbacks
+from c2tc_pipeline.common.devices import watch_fallbacks
 from c2tc_pipeline.encoding import autoencoder_training
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.encoding.autoencoder_inputs import WeightedRows
@@ -20,7 +20,7 @@ from c2tc_pipeline.encoding.autoencoder_training import (
     train_autoencoder,
 )
 from c2tc_pipeline.encoding.look_ups import JoinedColumns
-from c2tc_pipeline_tests.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
+from c2tc_pipeline_tests.tools.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 
 STEP = "autoencoder training"
 SETTINGS = AutoencoderSettings(latent=2, hidden=6, epochs=1, batch_size=24)

@@ -12,11 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
 
-from c2tc_pipeline.encoding import HybridEncoder, TargetEncoder
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.binary import BinaryPart
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.target import TargetPart, smoothed_means
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline.tables.categories import factorise
 
 ONES: list[pd.Series[Any]] = [

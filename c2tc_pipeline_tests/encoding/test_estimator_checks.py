@@ -12,7 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from c2tc_pipeline.encoding import HybridEncoder, LabelEncoder, OneHotPcaEncoder, TableEncoder, TargetEncoder
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.label import LabelEncoder
+from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
+from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, encoder_name, mixed_table, new_rows
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.encoding import HybridEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline_tests.encoding.mixed_tables import QUICK, mixed_table
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
 
-from c2tc_pipeline.encoding import HybridEncoder
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.numeric import SCALINGS, NumericPart
 from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.errors import InputError
 
 each_scaling = pytest.mark.parametrize("scaling", SCALINGS)
 # Exact in binary, so that a difference is one of method and not of rounding.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.encoding import HybridEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.row_block import RowBlock
 from c2tc_pipeline.tables.roles import Role
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.encoding import HybridEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.ngrams import NGramSimilarity
 from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
@@ -131,8 +131,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from c2tc_pipeline.encoding import HybridEncoder
-from c2tc_pipeline.evaluation.memory import peak_memory
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.common.memory import peak_memory
 
 rng = np.random.default_rng(0)
 letters = rng.integers(97, 123, (100_000, 6), dtype=np.uint8)

@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from c2tc_pipeline.encoding import HybridEncoder, LabelEncoder, TableEncoder, load_encoder, save_encoder
-from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.label import LabelEncoder
+from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME, load_encoder, save_encoder
 from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, QUICK, encoder_name, mixed_table, new_rows
 
 each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)

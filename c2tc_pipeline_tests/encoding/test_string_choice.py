@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.encoding import HybridEncoder, StringChoice
-from c2tc_pipeline.encoding.string_choice import choose_string_encoding, lexical_signal, looks_like_code
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding, lexical_signal, looks_like_code
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline_tests.encoding.mixed_tables import CODES, QUICK, WORDS, mixed_table
 

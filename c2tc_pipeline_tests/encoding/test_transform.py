@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from c2tc_pipeline.encoding import HybridEncoder, OneHotPcaEncoder, TableEncoder, TargetEncoder, base
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.encoding import base
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
+from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline_tests.encoding.mixed_tables import (
     ENCODERS,
     QUICK,

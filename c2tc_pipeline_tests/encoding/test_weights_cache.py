@@ -14,7 +14,9 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from c2tc_pipeline.encoding import HybridEncoder, save_encoder, similarity
+from c2tc_pipeline.encoding import similarity
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.storage import save_encoder
 from c2tc_pipeline_tests.encoding.mixed_tables import QUICK, mixed_table, new_rows
 
 

@@ -17,18 +17,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.bench.models.ft_transformer import FtTransformerClassifier
+from c2tc_pipeline.bench.models.mlp_plr import MlpPlrClassifier
+from c2tc_pipeline.bench.models.realmlp import RealMlpClassifier
+from c2tc_pipeline.bench.models.tabnet import TabNetClassifier
+from c2tc_pipeline.bench.models.tabr import TabrClassifier
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.models.boosting import BoostingClassifier
-from c2tc_pipeline.evaluation.models.ft_transformer import FtTransformerClassifier
 from c2tc_pipeline.evaluation.models.logistic import LogisticClassifier
 from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
-from c2tc_pipeline.evaluation.models.mlp_plr import MlpPlrClassifier
 from c2tc_pipeline.evaluation.models.neighbour import NeighbourClassifier
 from c2tc_pipeline.evaluation.models.network import NetworkClassifier
-from c2tc_pipeline.evaluation.models.realmlp import RealMlpClassifier
-from c2tc_pipeline.evaluation.models.tabnet import TabNetClassifier
-from c2tc_pipeline.evaluation.models.tabr import TabrClassifier
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 
 # Few steps and trees: every model is fitted many times.

@@ -13,15 +13,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_info
 
 from c2tc_pipeline import CondensedTable, condense
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
 from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial, trial_key
-from c2tc_pipeline.storage import ContentCache, hash_array
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline.storage.cache import ContentCache
+from c2tc_pipeline.storage.hashing import hash_array
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
 
@@ -52,7 +53,7 @@ class Nearest(ClassifierMixin, BaseEstimator):
 def nearest(monkeypatch: pytest.MonkeyPatch) -> type[Nearest]:
     """The model under two names, so that there are two to compare."""
     for name in ("nearest", "twin"):
-        monkeypatch.setitem(MODELS, name, lambda recipe, seed, device: Nearest(random_state=seed))
+        monkeypatch.setitem(MODELS, name, Nearest)
     Nearest.fits, Nearest.predictions = [], []
     return Nearest
 

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from c2tc_pipeline.evaluation.experiments.grid import Experiment
-from c2tc_pipeline.experiment_job import write_experiment
-from c2tc_pipeline.reports import render_leaderboard, render_report, render_table_report
+from c2tc_pipeline.bench.experiments.grid import Experiment
+from c2tc_pipeline.bench.job import write_experiment
+from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.leaderboard import render_leaderboard
 from c2tc_pipeline.reports.markup import figure
 from c2tc_pipeline.reports.page import page
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.reports.score_means import means_by_ratio
-from c2tc_pipeline_tests.browser import Page, open_page
-from c2tc_pipeline_tests.evaluation.statistics.made_scores import runs, together
+from c2tc_pipeline.reports.table_report import render_table_report
+from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together
 from c2tc_pipeline_tests.reports.stand_in import made_scores, nasty_stand_in, stand_in
+from c2tc_pipeline_tests.tools.browser import Page, open_page
 
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\"><script>document.title='taken over'</script>"
 COUNTS = (60, 40, 30, 20, 10)

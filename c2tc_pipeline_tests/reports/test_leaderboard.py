@@ -7,8 +7,7 @@ import itertools
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.reports import render_leaderboard, render_leaderboard_markdown
-from c2tc_pipeline.reports.leaderboard import ranked
+from c2tc_pipeline.reports.leaderboard import ranked, render_leaderboard, render_leaderboard_markdown
 from c2tc_pipeline_tests.reports.page_parser import Page
 
 

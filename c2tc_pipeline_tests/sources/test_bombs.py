@@ -22,16 +22,17 @@ import pytest
 from safetensors.numpy import save
 
 import c2tc_pipeline
+from c2tc_pipeline.bench.experiments.grid import load_experiment
 from c2tc_pipeline.clustering.curves import read_curves
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedTable
-from c2tc_pipeline.encoding import load_encoder, save_encoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.evaluation.experiments.grid import load_experiment
+from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.arrays import open_arrays
-from c2tc_pipeline.tables import load_catalogue, read_table
+from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.frames import LIMIT_VARIABLE, most_table_bytes
-from c2tc_pipeline_tests.fuzzing.verdicts import what_is_wrong_with
+from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline_tests.tools.fuzzing.verdicts import what_is_wrong_with
 
 EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -169,7 +170,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 
 def _encoder_with(folder: Path, weights: bytes) -> Path:
     """Return a folder with a fitted encoder whose weights are other bytes, under a seal that fits."""
-    from c2tc_pipeline_tests.fuzzing.folders import _seal_encoder
+    from c2tc_pipeline_tests.tools.fuzzing.folders import _seal_encoder
 
     made = folder / "encoder"
     save_encoder(HybridEncoder().fit(pd.DataFrame({"x": [1.0, 2.5, 4.0]}), [0, 1, 0]), made)
@@ -230,9 +231,9 @@ def test_600_megabytes_in_one_take_no_more_memory_than_allowed(tmp_path: Path) -
     script = f"""
         import resource
         import pandas, pyarrow, pyarrow.compute, pyarrow.csv
-        from c2tc_pipeline.errors import InputError
-        from c2tc_pipeline.evaluation.memory import peak_memory
-        from c2tc_pipeline.tables import read_table
+        from c2tc_pipeline.common.errors import InputError
+        from c2tc_pipeline.common.memory import peak_memory
+        from c2tc_pipeline.tables.readers import read_table
         pyarrow.set_cpu_count(64)
         pyarrow.set_io_thread_count(64)
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))

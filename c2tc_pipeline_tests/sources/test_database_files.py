@@ -11,9 +11,11 @@ import duckdb
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.sources import open_source, rows
-from c2tc_pipeline.tables import load_catalogue, peek_table, read_table, validate_catalogue
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.sources import rows
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
+from c2tc_pipeline.tables.readers import peek_table, read_table
 
 
 def refusal(address: str | Path) -> str:

@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from c2tc_pipeline.sources import open_source, postgresql
+from c2tc_pipeline.sources import postgresql
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.server_address import ServerAddress
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
-from c2tc_pipeline.tables import read_delivery, read_table
+from c2tc_pipeline.tables.delivery import read_delivery
+from c2tc_pipeline.tables.readers import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_process
 

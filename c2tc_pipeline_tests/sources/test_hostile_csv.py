@@ -9,10 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.sources import csv_files, open_source
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.sources import csv_files
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.csv_types import CellType, ColumnGuess
-from c2tc_pipeline.tables import read_table
+from c2tc_pipeline.tables.readers import read_table
 
 
 def refusal(path: Path) -> str:

@@ -11,9 +11,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.sources import open_source, openml
-from c2tc_pipeline.tables import load_catalogue, read_delivery, read_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.sources import openml
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.tables.delivery import read_delivery
+from c2tc_pipeline.tables.readers import read_table
 
 
 class Library(ThreadingHTTPServer):

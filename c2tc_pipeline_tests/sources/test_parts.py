@@ -7,9 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.sources import open_source
-from c2tc_pipeline.tables import peek_table, read_table, source_digest, source_fingerprint
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
+from c2tc_pipeline.tables.readers import peek_table, read_table
 
 
 def write(folder: Path, *parts: pd.DataFrame) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from c2tc_pipeline.storage import publish_directory
+from c2tc_pipeline.storage.artefact import publish_directory
 
 KIND = "demo"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from c2tc_pipeline.storage import ArtefactStore
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.places import Place
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from c2tc_pipeline.storage import ArtefactStore, Published, S3Access
 from c2tc_pipeline.storage.object_backend import ObjectBackend
+from c2tc_pipeline.storage.s3_backend import S3Access
+from c2tc_pipeline.storage.store import ArtefactStore, Published
 from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
 
 NAMES = ("a.txt", "folder/b.bin")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage import MANIFEST_NAME, CacheLookup, ContentCache, default_cache_directory, hash_json
+from c2tc_pipeline.storage.artefact import MANIFEST_NAME
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache, default_cache_directory
+from c2tc_pipeline.storage.hashing import hash_json
 
 KEY = hash_json("what determines the value")
 

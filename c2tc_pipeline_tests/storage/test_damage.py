@@ -12,14 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import (
-    MANIFEST_NAME,
-    DamagedArtefactError,
-    publish_directory,
-    read_manifest,
-    verify_directory,
-)
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.artefact import MANIFEST_NAME, publish_directory, read_manifest, verify_directory
+from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline_tests.storage.artefacts import KIND, publish, writer_of
 
 

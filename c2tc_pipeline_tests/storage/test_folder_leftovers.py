@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage import artefact, folder_leftovers, publish_directory, verify_directory
+from c2tc_pipeline.storage import artefact, folder_leftovers
+from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
 from c2tc_pipeline.storage.folder_leftovers import collect_folder, collect_scratch
 from c2tc_pipeline.storage.holds import ScratchDirectory
 from c2tc_pipeline.storage.leftover import Rule, State

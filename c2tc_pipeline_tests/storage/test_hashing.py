@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c2tc_pipeline.storage import hash_array, hash_json
-from c2tc_pipeline.storage.hashing import hash_file
+from c2tc_pipeline.storage.hashing import hash_array, hash_file, hash_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

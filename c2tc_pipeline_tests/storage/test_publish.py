@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import MANIFEST_NAME, publish_directory, verify_directory
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.artefact import MANIFEST_NAME, publish_directory, verify_directory
 from c2tc_pipeline_tests.storage.artefacts import KIND, contents, publish, writer_of
 
 

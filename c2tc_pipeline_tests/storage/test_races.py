@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import artefact, publish_directory, verify_directory
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage import artefact
+from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
 from c2tc_pipeline_tests.storage.artefacts import KIND, contents, publish, writer_of
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ArtefactStore
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.roots import open_backend
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import contents
 from c2tc_pipeline_tests.storage.places import fetched, files_of, publish
 

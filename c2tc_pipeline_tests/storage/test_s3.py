@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ArtefactStore, S3Access
-from c2tc_pipeline.storage.s3_backend import S3Backend
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.s3_backend import S3Access, S3Backend
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.places import Place, fetched, files_of, publish
 from c2tc_pipeline_tests.storage.s3_server import KEY, SECRET, S3Server, free_ports
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ArtefactStore
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.keys import check_key
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import KIND
 from c2tc_pipeline_tests.storage.places import NAMES, Place, data_path, fetched, files_of, manifest_path, publish
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from c2tc_pipeline.storage import ArtefactStore, DamagedArtefactError
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import DamagedArtefactError
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.places import NAMES, Place, data_path, fetched, files_of, manifest_path, publish
 
 

@@ -10,17 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage import ArtefactStore
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
-from c2tc_pipeline_tests.storage.places import (
-    NAMES,
-    Place,
-    fail_second_file,
-    failing_from,
-    fetched,
-    files_of,
-    publish,
-)
+from c2tc_pipeline_tests.storage.places import NAMES, Place, fail_second_file, failing_from, fetched, files_of, publish
 
 
 def test_a_writer_that_raises_leaves_nothing(place: Place, store: ArtefactStore) -> None:
@@ -76,7 +68,7 @@ def test_an_interruption_before_the_manifest_leaves_only_leftovers(
 
 VICTIM = """
 import os, signal, sys
-from c2tc_pipeline.storage import ArtefactStore
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import writer_of
 
 root, moment = sys.argv[1:]

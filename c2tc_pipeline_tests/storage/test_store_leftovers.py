@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.storage import ArtefactStore, LostRace, NumberCollectedError, Published
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.leftover import Leftover, Rule, State
 from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.storage.s3_backend import S3Backend
+from c2tc_pipeline.storage.store import ArtefactStore, LostRace, NumberCollectedError, Published
 from c2tc_pipeline.storage.store_leftovers import as_pins, collect_store
 from c2tc_pipeline.storage.verification import verify_store
 from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage import ArtefactStore, LostRace, Published
+from c2tc_pipeline.storage.store import ArtefactStore, LostRace, Published
 from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
 from c2tc_pipeline_tests.storage.places import NAMES, Place, fetched, files_of, publish
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage import MANIFEST_NAME, ArtefactStore, ContentCache, hash_json
+from c2tc_pipeline.storage.artefact import MANIFEST_NAME
+from c2tc_pipeline.storage.cache import ContentCache
+from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.leftover import Rule
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.storage.store_leftovers import collect_store
 from c2tc_pipeline.storage.verification import verify_folder, verify_store
 from c2tc_pipeline_tests.storage.places import Place, data_path, manifest_path, publish

@@ -10,8 +10,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables import Role, TableSpec, load_catalogue, validate_catalogue
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.spec import TableSpec
 
 
 def write(folder: Path, text: str) -> Path:

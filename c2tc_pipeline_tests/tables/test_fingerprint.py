@@ -14,9 +14,8 @@ from typing import Any
 import fsspec
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables import source_digest, source_fingerprint
-from c2tc_pipeline.tables.fingerprint import fingerprint_size
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.fingerprint import fingerprint_size, source_digest, source_fingerprint
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server, running_server
 
 

@@ -7,9 +7,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from c2tc_pipeline.encoding import HybridEncoder, base
+from c2tc_pipeline.encoding import base
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.tables.frames import frame_of, in_one_piece
-from c2tc_pipeline_tests.made_tables import mixed_table
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 
 def pieces(series: pd.Series) -> int:

@@ -18,9 +18,9 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
     NoCredentialsError,
 )
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.location import Location
-from c2tc_pipeline.tables import peek_table, read_table
+from c2tc_pipeline.tables.readers import peek_table, read_table
 
 
 def refusal(source: str | Path, **options: Any) -> str:

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c2tc_pipeline.tables import Role, TableSpec, check_schema, derive_schema, prepare_table, read_table, split_rows
+from c2tc_pipeline.tables.preparation import prepare_table
+from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.schema import check_schema, derive_schema
+from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.split import split_rows
 
 # Columns where inference and the list differ, and why that is right or can't be known from the data.
 KNOWN_DIFFERENCES = {

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables import peek_table, read_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.readers import peek_table, read_table
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.preparation import prepare_table
 
 

@@ -10,8 +10,8 @@ import fsspec
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables import peek_table, read_table
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.readers import peek_table, read_table
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 
 FRAME = pd.DataFrame({"age": [31, 47], "job": ["cook", None]})

@@ -9,16 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.errors import InputError
-from c2tc_pipeline.tables import (
-    Role,
-    TableSpec,
-    check_schema,
-    derive_schema,
-    prepare_table,
-    schema_from_json,
-    schema_to_json,
-)
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.preparation import prepare_table
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.schema import check_schema, derive_schema, schema_from_json, schema_to_json
+from c2tc_pipeline.tables.spec import TableSpec
 
 SPEC = TableSpec(
     name="t", source="t.csv", label="y", roles={"number_as_text": Role.STRING, "text_as_number": Role.NUMERIC}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.split import Split, duplicate_groups, split_rows
 
 labels = st.lists(st.integers(0, 5), min_size=1, max_size=200)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 
 TAGS = ["int", "float", "bool", "null", "timestamp", "binary", "omap", "pairs", "set", "seq", "map", "str", "merge"]

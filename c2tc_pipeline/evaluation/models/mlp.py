@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.evaluation.models.network import NetworkClassifier
+from c2tc_pipeline.evaluation.networks import mlp_network
 from c2tc_pipeline.evaluation.training import Recipe
-from c2tc_pipeline.networks.mlp import mlp_network
 
 
 class MlpClassifier(NetworkClassifier):

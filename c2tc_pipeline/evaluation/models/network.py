@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from c2tc_pipeline.devices import Place, on_device, resolve_device
-from c2tc_pipeline.errors import InputError
+from c2tc_pipeline.common.devices import Place, on_device, resolve_device
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.early_stopping import ValidationRows
 from c2tc_pipeline.evaluation.models.weights import checked_weights
 from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train

@@ -4,23 +4,3 @@ matplotlib takes a tenth of a second for a picture, and a condensation of half a
 pages show again and again is drawn here; pictures of experiments, which are drawn once, are drawn by matplotlib. Shapes
 are in ``shapes.py``, what they become in ``svg.py`` and ``raster.py``, axes in ``scales.py`` and ``chart.py``.
 """
-
-from __future__ import annotations
-
-from c2tc_pipeline.reports.drawing.chart import Axis, Chart, Margins
-from c2tc_pipeline.reports.drawing.scales import Scale, linear_scale, logarithmic_scale
-from c2tc_pipeline.reports.drawing.shapes import Bar, Dots, Line, Sheet, Words
-
-__all__ = [
-    "Axis",
-    "Bar",
-    "Chart",
-    "Dots",
-    "Line",
-    "Margins",
-    "Scale",
-    "Sheet",
-    "Words",
-    "linear_scale",
-    "logarithmic_scale",
-]

@@ -77,7 +77,7 @@ class Chart:
 
     Examples
     --------
-    >>> from c2tc_pipeline.reports.drawing import linear_scale
+    >>> from c2tc_pipeline.reports.drawing.scales import linear_scale
     >>> chart = Chart(Sheet(146), Axis(linear_scale(0, 10), "x", str), linear_scale(0, 1), Margins(104))
     >>> chart.points([0, 10], [0, 1])
     [(104.0, 100.0), (704.0, 10.0)]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFont
 
 from c2tc_pipeline.reports.class_styles import class_styles
-from c2tc_pipeline.reports.drawing import Bar, Dots, Line, Sheet, Words
 from c2tc_pipeline.reports.drawing.letters import words_width
+from c2tc_pipeline.reports.drawing.shapes import Bar, Dots, Line, Sheet, Words
 from c2tc_pipeline.reports.figures import class_shares, stage_seconds
 from c2tc_pipeline.reports.wording import printable
 

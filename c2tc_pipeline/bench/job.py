@@ -1,0 +1,156 @@
+"""An experiment from its grid to a directory of results: what ``c2tc bench`` and the pipeline's step run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from c2tc_pipeline.bench.experiments.grid import OURS, Experiment
+from c2tc_pipeline.bench.experiments.paper_numbers import paper_numbers
+from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, rank_exhibit
+from c2tc_pipeline.bench.reports.layout import Layout
+from c2tc_pipeline.bench.reports.page import experiment_page
+from c2tc_pipeline.bench.reports.protocol import most_test_to_train, protocol
+from c2tc_pipeline.bench.reports.shown import ShownTable
+from c2tc_pipeline.bench.reports.standings import anchors_table, regret_table, standings_table
+from c2tc_pipeline.bench.reports.statistics import comparisons_table, pooled_table, ranking_table
+from c2tc_pipeline.bench.reports.table import METRIC_NAMES, experiment_table
+from c2tc_pipeline.bench.statistics.anchors import anchored
+from c2tc_pipeline.bench.statistics.comparisons import compare, pool
+from c2tc_pipeline.bench.statistics.model_means import with_mean_of_models
+from c2tc_pipeline.bench.statistics.ranks import rank_contenders
+from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
+from c2tc_pipeline.bench.statistics.runs import WHOLE, named_contenders
+from c2tc_pipeline.bench.statistics.standings import standings
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.reports.exhibits import Exhibit
+from c2tc_pipeline.reports.markdown import markdown_escaped
+from c2tc_pipeline.storage.parquet import write_parquet
+from c2tc_pipeline.tables.spec import SplitSettings
+
+ARTEFACT_KIND = "experiment"
+
+
+def write_experiment(
+    experiment: Experiment,
+    scores: pd.DataFrame,
+    directory: Path,
+    *,
+    command: str = "",
+    splits: Mapping[str, SplitSettings] | None = None,
+    jobs: int | None = None,
+) -> None:
+    """Write scores, tables, statistics, figures and a page into an existing directory.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was run.
+    scores : DataFrame
+        What :func:`~c2tc_pipeline.bench.experiments.runner.run_experiment` returned.
+    directory : path
+        Where to.
+    command : str
+        What makes the same again, for people.
+    splits : mapping of str to SplitSettings, optional
+        How the tables were split, which is told, and allowed for in the tests; these otherwise take the default.
+    jobs : int, optional
+        How many processes ran side by side; None where it is not known.
+    """
+    write_parquet(scores, directory / "scores.parquet")
+    layout = layout_of(experiment, scores)
+    paper = _paper(experiment.name)
+    exhibits = experiment_exhibits(experiment.show.figure, scores, experiment.show.metrics)
+    statistics: dict[str, ShownTable] = {}
+    contenders = _contenders(scores)
+    if OURS in contenders:
+        found, about_ours = _compared(scores, paper, most_test_to_train(splits))
+        write_parquet(found, directory / "statistics.parquet")
+        statistics.update(about_ours)
+    for metric in METRICS if contenders else ():
+        ranks, pictures = _ranked(scores, metric)
+        statistics.update(ranks)
+        exhibits += pictures
+    told = protocol(experiment, scores, splits=splits, jobs=jobs)
+    notes = [experiment.question, told, f"Made by: {command}" if command else ""]
+    notes = [note for note in notes if note]
+    shown = _shown(scores, layout)
+    table = experiment_table(shown, layout, paper)
+    parts = [*map(markdown_escaped, [experiment.title, *notes]), table.markdown()]
+    parts[0] = f"# {parts[0]}"
+    parts += [f"## {title}\n\n{part.markdown()}" for title, part in statistics.items()]
+    (directory / "table.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    page = experiment_page(
+        experiment.name, shown, layout, paper=paper, exhibits=exhibits, statistics=statistics, notes=notes
+    )
+    (directory / "report.html").write_text(page, encoding="utf-8")
+    figures = directory / "figures"
+    figures.mkdir()
+    for exhibit in exhibits:
+        name = re.sub(r"[^a-z0-9]+", "-", exhibit.title.lower()).strip("-")
+        (figures / f"{name}.png").write_bytes(exhibit.picture.png())
+
+
+def layout_of(experiment: Experiment, scores: pd.DataFrame) -> Layout:
+    """Return the layout of an experiment's table: what it says, with a row for all else that differs."""
+    across = experiment.show.columns
+    own = scores[scores["method"] != WHOLE]
+    # The whole table has a row of its own where methods are no columns, but its space or variant asks for none.
+    differing = {"space": own, "model": own, "method": scores, "variant": own}
+    more = [name for name, part in differing.items() if name not in across and part[name].nunique() > 1]
+    return Layout(rows=("table", "ratio", *more), columns=across, metrics=experiment.show.metrics)
+
+
+def _shown(scores: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """Return the scores for the table, with a block for the mean of models where contenders are judged by several."""
+    own = scores[scores["method"] != WHOLE]
+    if "model" not in layout.rows or len(own[["space", "method", "variant"]].drop_duplicates()) < 2:
+        return scores
+    return with_mean_of_models(scores, layout.metrics)
+
+
+def _paper(name: str) -> pd.DataFrame | None:
+    try:
+        return paper_numbers(name)
+    except InputError:
+        return None
+
+
+def _contenders(scores: pd.DataFrame) -> set[str]:
+    """Return those that have a score; none where it is one method against itself."""
+    named = named_contenders(scores, METRICS)
+    done = named[(named["method"] != WHOLE) & (named["status"] == "ok") & named["accuracy"].notna()]
+    return set(done["contender"]) if done["method"].nunique() > 1 else set()
+
+
+def _compared(
+    scores: pd.DataFrame, paper: pd.DataFrame | None, test_to_train: float
+) -> tuple[pd.DataFrame, dict[str, ShownTable]]:
+    """Return the tests of ours against its rivals, and all tables about ours."""
+    found = compare(scores, test_to_train=test_to_train)
+    return found, {
+        "Against the paper and the whole table": anchors_table(
+            pd.concat([anchored(scores, metric, paper) for metric in METRICS])
+        ),
+        "First, tied or behind": standings_table(pd.concat([standings(scores, metric) for metric in METRICS])),
+        "Ours against each rival": comparisons_table(found, test_to_train=test_to_train),
+        "Over all tables and ratios": pooled_table(pool(found)),
+    }
+
+
+def _ranked(scores: pd.DataFrame, metric: str) -> tuple[dict[str, ShownTable], list[Exhibit]]:
+    """Return what ranks all contenders, as far as they ran on the same tables and have something to be measured by."""
+    shown: dict[str, ShownTable] = {}
+    if {WHOLE, "random"} <= set(named_contenders(scores, [metric])["contender"]):
+        title = f"Relative regret, {METRIC_NAMES.get(metric, metric)}"
+        shown[title] = regret_table(summarise_regret(relative_regret(scores, metric)))
+    try:
+        ranking = rank_contenders(scores, metric)
+    except InputError:
+        return shown, []
+    exhibit = rank_exhibit(ranking, metric)
+    return {**shown, exhibit.title: ranking_table(ranking)}, [exhibit]

@@ -1,0 +1,309 @@
+"""The command line: ``c2tc condense``, ``c2tc tables``, and what other files add.
+
+``c2tc run`` and ``c2tc ui`` are in :mod:`c2tc_pipeline.cli.pipeline`, ``c2tc bench`` is in
+:mod:`c2tc_pipeline.bench.commands`, ``c2tc verify`` and ``c2tc gc`` are in
+:mod:`c2tc_pipeline.cli.storage`, ``c2tc forget`` is in :mod:`c2tc_pipeline.cli.forget`. Commands parse, call
+the core and print.
+Mistakes of the user end with one sentence and exit code 2. Heavy imports happen inside commands, so that
+``c2tc --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import gc as garbage
+import io
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from c2tc_pipeline import __version__
+from c2tc_pipeline.cli.forget import forget
+from c2tc_pipeline.cli.pipeline import run, ui
+from c2tc_pipeline.cli.storage import gc, verify
+from c2tc_pipeline.common.defaults import CATALOGUE
+from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.ratio import checked_ratio
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.tables.spec import TableSpec
+
+
+# New objects until Python looks for cycles among them, and how many such looks until it takes in older ones.
+_COLLECT_AFTER = (50_000, 20, 100)
+
+
+class _Group(click.Group):
+    """A group whose commands report user errors in one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "bench"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "bench":
+            return super().get_command(ctx, cmd_name)
+        try:
+            command: click.Command = import_module("c2tc_pipeline.bench.commands").bench
+        except ModuleNotFoundError:
+            return None
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            _fail(str(error), 2)
+        except KeyboardInterrupt:
+            _fail("Interrupted; nothing was written.", 130)
+        except MemoryError:
+            _fail(
+                "The memory is not enough; 'c2tc condense --blocks' takes little of it, however large the table is.",
+                1,
+            )
+        except OSError as error:
+            _fail(f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else ""), 1)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="c2tc")
+def main() -> None:
+    """Make big tables small without losing what models learn from them."""
+    # An arrow or a class name that the terminal's encoding lacks is no reason to fail after the work is done.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    # Imports make some hundred thousand objects that stay. Looking through all of them for cycles, again and again
+    # while they come, takes half a second of every command; next to nothing here is freed that way.
+    garbage.set_threshold(*_COLLECT_AFTER)
+
+
+main.add_command(run)
+main.add_command(ui)
+main.add_command(forget)
+main.add_command(verify)
+main.add_command(gc)
+
+
+@main.command()
+@click.argument("file", required=False)
+@click.option("--table", "table_name", help="A table of the catalogue, instead of FILE and --label.")
+@click.option("--catalogue", type=click.Path(path_type=Path), default=CATALOGUE, show_default=True)
+@click.option("--label", help="The column to predict.")
+@click.option("--ratio", type=float, help="Condensed rows as a share of the rows, in (0, 1].  [default: 0.01]")
+@click.option("--rows", type=int, help="Condensed rows in all, instead of --ratio.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Directory to write; replaced if c2tc made it."
+)
+@click.option(
+    "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="numeric, string, code or drop; repeatable."
+)
+@click.option(
+    "--strings", type=click.Choice(["auto", "similarity", "target"]), help="Encoding of strings.  [default: auto]"
+)
+@click.option("--numeric", type=click.Choice(["quantile", "minmax"]), help="Scaling of numbers.  [default: quantile]")
+@click.option(
+    "--allocation",
+    type=click.Choice(["hfils", "optimal", "ratio", "fipc"]),
+    help="How rows are split over classes.  [default: hfils]",
+)
+@click.option("--gamma", help="0 to 1, or 'auto': how far small classes are favoured.  [default: 0.25]")
+@click.option(
+    "--representative", type=click.Choice(["centroid", "medoid"]), help="Means or real rows.  [default: centroid]"
+)
+@click.option(
+    "--min-rows-per-condensed-row",
+    type=click.IntRange(1),
+    help="Source rows that every condensed row stands for at least.  [default: 1]",
+)
+@click.option("--key", help="The column by whose values `c2tc forget` may later find rows; its name is recorded.")
+@click.option(
+    "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
+)
+@click.option("--group-duplicates", is_flag=True, help="With --split: keep rows with equal features on one side.")
+@click.option(
+    "--evaluate",
+    is_flag=True,
+    help="Test models trained on the condensed, a random and the whole table; needs --split.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Trials of each for --evaluate."
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed gives the same table.  [default: 0]")
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
+)
+@click.option("--engine", help="Who computes: local, or a Dask scheduler, as dask://host:8786.  [default: local]")
+@click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where weights and curves are kept.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option(
+    "--blocks/--no-blocks",
+    default=None,
+    help="Go through the table block by block, or take it into memory; the result is the same.  [default: by its size]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def condense(
+    file: str | None,
+    table_name: str | None,
+    catalogue: Path,
+    label: str | None,
+    ratio: float | None,
+    rows: int | None,
+    out: Path,
+    roles: tuple[str, ...],
+    gamma: str | None,
+    key: str | None,
+    split: bool,
+    group_duplicates: bool,
+    evaluate: bool,
+    seeds: int,
+    seed: int | None,
+    cache_dir: Path | None,
+    no_cache: bool,
+    blocks: bool | None,
+    as_json: bool,
+    quiet: bool,
+    **choices: str | int | None,
+) -> None:
+    """Condense FILE into a few rows that models can train on.
+
+    FILE is CSV, Parquet, a folder of Parquet files, SQLite or DuckDB, a path or s3://; or a table of a database or of
+    OpenML by its address.
+
+    \b
+    Examples:
+      c2tc condense adult.csv --label income --ratio 0.001 --out small
+      c2tc condense --table flights --ratio 0.001 --out runs/flights
+      c2tc condense "postgresql://ann@host/sales?table=people" --label income --out small
+      c2tc condense --catalogue paper --table adult --out small
+
+    With --table, defaults are those of the catalogue, where it sets any.
+    """
+    if ratio is not None and rows is not None:
+        raise InputError("Both --ratio and --rows are given; choose one of them.")
+    if ratio is not None:
+        checked_ratio(ratio)
+    if choices["engine"] is not None:
+        check_engine(str(choices["engine"]))
+    if evaluate and not (split or group_duplicates):
+        raise InputError("--evaluate tests on rows that nothing else has seen; add --split, which keeps some aside.")
+    spec = _described(file, table_name, catalogue, label)
+    changes: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
+    if seed is not None:
+        changes["seed"] = seed
+    if gamma is not None:
+        changes["gamma"] = _gamma(gamma)
+    spec = spec.model_copy(
+        update={
+            "roles": {**spec.roles, **_roles(roles)},
+            "settings": spec.settings.model_copy(update=changes),
+            "split": spec.split.model_copy(update={"group_duplicates": True}) if group_duplicates else spec.split,
+        }
+    )
+
+    from rich.console import Console
+
+    from c2tc_pipeline.cli.job import condense_to_directory
+    from c2tc_pipeline.cli.terminal import StageBars, print_summary
+    from c2tc_pipeline.condensation.table import read_summary
+    from c2tc_pipeline.sources.addresses import open_source
+    from c2tc_pipeline.storage.cache import default_cache_directory
+
+    with StageBars(Console(stderr=True), quiet=quiet or as_json) as bars:
+        table = condense_to_directory(
+            spec,
+            out,
+            name=table_name or open_source(spec.source).name,
+            ratio=spec.ratios[0] if ratio is None else ratio,
+            rows=rows,
+            split=split or group_duplicates,
+            trials=seeds if evaluate else 0,
+            key=key,
+            cache_dir=None if no_cache else cache_dir or default_cache_directory(),
+            listener=bars,
+            blocks=blocks,
+        )
+    if as_json:
+        # Without characters that a terminal or a pipe may not be able to take.
+        click.echo(json.dumps(read_summary(out), indent=2))
+    elif not quiet:
+        print_summary(table, Console())
+        click.echo(f"Written: {out}/condensed.parquet, condensed_original.parquet, report.html and more")
+
+
+@main.command()
+@click.argument("catalogue", type=click.Path(path_type=Path), default=CATALOGUE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def tables(catalogue: Path, as_json: bool) -> None:
+    """List the tables of CATALOGUE and check that each can be read and has its label."""
+    from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
+
+    loaded = load_catalogue(catalogue)
+    reports = validate_catalogue(loaded)
+    if as_json:
+        listed = [{**vars(report), "label": loaded[report.name].label} for report in reports]
+        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            spec = loaded[report.name]
+            size = f"{report.rows:,} rows" if report.rows is not None else "rows not counted"
+            state = f"{size}, {report.columns} columns" if report.problem is None else f"PROBLEM: {report.problem}"
+            ratios = ", ".join(f"{ratio:g}" for ratio in spec.ratios)
+            click.echo(f"{report.name}: label {spec.label!r}, ratios {ratios}; {state}")
+            if spec.description:
+                click.echo(f"    {spec.description.strip()}")
+    if any(report.problem is not None for report in reports):
+        sys.exit(2)
+
+
+def _described(file: str | None, table_name: str | None, catalogue: Path, label: str | None) -> TableSpec:
+    """Return the table to condense, from the catalogue or from the command line."""
+    from c2tc_pipeline.tables.catalogue import load_catalogue
+    from c2tc_pipeline.tables.spec import TableSpec
+
+    if (file is None) == (table_name is None):
+        raise InputError("Name a FILE to condense, or a table of the catalogue with --table, but not both.")
+    if table_name is not None:
+        if label is not None:
+            raise InputError("--label is given by the catalogue; leave it out with --table.")
+        if catalogue == CATALOGUE and not catalogue.exists():
+            raise InputError(f"There is no catalogue {str(catalogue)!r} here; name yours with --catalogue.")
+        loaded = load_catalogue(catalogue)
+        spec = loaded.table(table_name)
+        return spec.model_copy(update={"source": str(loaded.resolve_source(spec))})
+    if not label:
+        raise InputError("The column to predict is not named; name it with --label.")
+    if not file:
+        raise InputError("The FILE to condense has an empty name; name a CSV or Parquet file.")
+    return TableSpec(name="table", source=file, label=label, ratios=(0.01,))
+
+
+def _roles(assignments: tuple[str, ...]) -> dict[str, str]:
+    roles = {}
+    for assignment in assignments:
+        column, separator, role = assignment.rpartition("=")
+        if not separator or not column:
+            raise InputError(f"--role {assignment!r} is not of the form COLUMN=ROLE.")
+        roles[column] = role
+    return roles
+
+
+def _gamma(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"gamma is {text!r}, but must be a number between 0 and 1, or 'auto'.") from None
+
+
+if __name__ == "__main__":
+    main()

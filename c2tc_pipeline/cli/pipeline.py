@@ -1,0 +1,124 @@
+"""The commands that run the pipeline: ``c2tc run`` and ``c2tc ui``.
+
+As in :mod:`c2tc_pipeline.cli.main`, which gathers all commands, heavy imports happen inside.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from c2tc_pipeline.common import defaults
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.pipeline.run_events import RunEvent
+
+
+def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where the pipeline works; its processes know them as environment variables."""
+    for option in (
+        click.option(
+            "--home",
+            type=click.Path(path_type=Path),
+            envvar="DAGSTER_HOME",
+            default=defaults.DAGSTER_HOME,
+            show_default=True,
+            show_envvar=True,
+            help="Folder of the Dagster instance.",
+        ),
+        click.option(
+            "--storage",
+            envvar="C2TC_STORAGE",
+            default=str(defaults.STORAGE),
+            show_default=True,
+            show_envvar=True,
+            help="Where artefacts are stored: a path or s3://bucket/prefix.",
+        ),
+        click.option(
+            "--catalogue",
+            type=click.Path(path_type=Path),
+            envvar="C2TC_CATALOGUE",
+            default=defaults.CATALOGUE,
+            show_default=True,
+            show_envvar=True,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--table", help="One table of the catalogue.  [default: all]")
+@click.option("--ratio", type=float, help="One of its ratios.  [default: all]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=defaults.RESULTS,
+    show_default=True,
+    help="Results are copied into a folder here, one a table; replaced if c2tc made it.",
+)
+@_with_place
+def run(table: str | None, ratio: float | None, out: Path, catalogue: Path, storage: str, home: Path) -> None:
+    """Run the pipeline: tables of the catalogue from source to report, through Dagster, in this process.
+
+    \b
+    Examples:
+      c2tc run --table flights
+      c2tc run --table flights --ratio 0.001
+
+    Everything is made anew; weights, loss curves and scores that did not change come from the cache.
+    """
+    from rich.console import Console
+
+    from c2tc_pipeline.pipeline.results import read_results, report_page
+    from c2tc_pipeline.pipeline.runner import run_tables
+    from c2tc_pipeline.pipeline.terminal import RunLines, progress_console, scores_table
+    from c2tc_pipeline.pipeline.workplace import Workplace, chosen_cells
+
+    place = Workplace(catalogue, storage, home)
+    tables = place.tables()
+    chosen = chosen_cells(tables, table, ratio)
+    try:
+        with RunLines(progress_console()) as lines:
+            done, board = run_tables(place, tables, chosen, out, lines)
+    except KeyboardInterrupt:
+        click.echo("Error: Interrupted; what was finished before is stored, and nothing of the rest.", err=True)
+        sys.exit(130)
+    console = Console(highlight=False)
+    for made in done:
+        if made.folder is not None:
+            console.print()
+            console.print(
+                scores_table(made.table, read_results(place.store(), made.table, [*made.seconds]), made.seconds)
+            )
+            click.echo(f"Report: {report_page(made.folder)}")
+            for each in made.seconds:
+                click.echo(f"Condensed: {made.folder / repr(each) / 'condensed_original.parquet'}")
+    failures = [failure for made in done for failure in made.failures] + board
+    for failure in failures:
+        click.echo(f"Error: {_sentence(failure)}", err=True)
+    if failures:
+        sys.exit(2 if all(failure.mistake for failure in failures) else 1)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True)
+@_with_place
+def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
+    """Open the dashboard on the same instance, with schedules and sensors; Ctrl-C ends it."""
+    from c2tc_pipeline.pipeline.dashboard import serve_dashboard
+    from c2tc_pipeline.pipeline.workplace import Workplace
+
+    place = Workplace(catalogue, storage, home)
+    sys.exit(serve_dashboard(place, host=host, port=port, report=click.echo))
+
+
+def _sentence(failure: RunEvent) -> str:
+    if failure.mistake:
+        return failure.text
+    return f"{failure.step or 'The run'} failed ({failure.text.rstrip('.')}); c2tc ui shows its log."

@@ -1,0 +1,193 @@
+"""What people see in a terminal: progress of stages, and the summary at the end."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.reports.wording import percentage
+
+# More classes than this are summed up in one last line.
+_CLASSES_SHOWN = 20
+_COLUMNS_SHOWN = 20
+
+
+class StageBars:
+    """One progress bar per stage, on the error stream, so that output stays clean.
+
+    Examples
+    --------
+    >>> import io
+    >>> console = Console(file=io.StringIO(), force_terminal=False)
+    >>> with StageBars(console) as bars:
+    ...     bars("encode", 0, 1)
+    ...     bars("encode", 1, 1)
+    """
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TimeElapsedColumn(),
+            console=console,
+            disable=quiet,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> StageBars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show progress; the signature is that of a stage listener."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total)
+
+
+class WorkBar:
+    """One progress bar for a long piece of work, with an estimate of the time left.
+
+    Examples
+    --------
+    >>> import io
+    >>> with WorkBar(Console(file=io.StringIO(), force_terminal=False), "overall") as bar:
+    ...     bar(1, 2)
+    """
+
+    def __init__(self, console: Console, name: str, *, quiet: bool = False) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=40),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            # Cells differ a hundredfold in length, so the pace is taken over all that was seen in the last hour.
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet,
+            speed_estimate_period=3_600,
+        )
+        self._task = self._progress.add_task(escape(name), total=None)
+
+    def __enter__(self) -> WorkBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: float, total: float) -> None:
+        """Show that so much of so much is done."""
+        self._progress.update(self._task, completed=done, total=total)
+
+
+def print_summary(table: CondensedTable, console: Console) -> None:
+    """Print sizes, classes, objective, columns, notices, seconds and scores of a condensed table."""
+    summary = table.summary
+    console.print()
+    console.print(
+        f"[bold]{escape(summary['table'])}[/]: {summary['rows_in']:,} rows → [bold]{summary['rows_out']:,}[/] "
+        f"(1 : {summary['rows_in'] / summary['rows_out']:,.0f}), {summary['columns_in']} columns → "
+        f"{summary['columns_encoded']} encoded"
+    )
+    console.print(_columns(table))
+    console.print(_classes(table))
+    bound = "" if summary["bound"] is None else f", bound {summary['bound']:,.6g} (gap {summary['gap']:.2%})"
+    console.print(
+        f"Objective {summary['objective']:,.6g}{bound}; allocation {table.allocation.method}, "
+        f"gamma {table.allocation.gamma:g}, {summary['kmeans_runs']} k-means runs"
+    )
+    seconds = summary["seconds"]
+    stages = " · ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
+    console.print(f"Seconds: {stages} · [bold]total {sum(seconds.values()):.2f}[/]")
+    for notice in table.notices:
+        console.print(f"[yellow]Notice[/] {escape(str(notice))}")
+    if "scores" in summary:
+        console.print(_scores(summary["scores"]))
+
+
+def _columns(table: CondensedTable) -> Table:
+    shown = Table(title="Columns", title_justify="left", box=None, header_style="dim", pad_edge=False)
+    for heading in ("column", "role", "encoding", "why"):
+        shown.add_column(heading, overflow="fold")
+    # In a wide table the numeric columns are many and alike; the others are worth a look.
+    wide = len(table.roles) > _COLUMNS_SHOWN
+    rows = (table.roles[table.roles["role"] != "numeric"] if wide else table.roles).head(_COLUMNS_SHOWN)
+    for row in rows.to_dict(orient="records"):
+        shown.add_row(*(escape(str(row[name])) for name in ("column", "role", "encoding", "reason")))
+    if len(table.roles) > len(rows):
+        shown.add_row(f"… and {len(table.roles) - len(rows)} more, in the report", "", "", "")
+    return shown
+
+
+def _classes(table: CondensedTable) -> Table:
+    shown = Table(
+        title=f"Classes of {escape(table.label_name)}",
+        title_justify="left",
+        box=None,
+        header_style="dim",
+        pad_edge=False,
+    )
+    shown.add_column("class", overflow="fold")
+    for heading in ("rows before", "share", "rows after", "share", "rows behind one"):
+        shown.add_column(heading, justify="right")
+    counts = pd.DataFrame({"label": table.classes, "before": table.class_rows, "after": table.allocation.counts})
+    counts = counts.sort_values("before", ascending=False, kind="stable")
+    rows_in, rows_out = sum(table.class_rows), int(table.allocation.counts.sum())
+    for label, before, after in counts.head(_CLASSES_SHOWN).itertuples(index=False):
+        shown.add_row(
+            escape(str(label)),
+            f"{before:,}",
+            f"{before / rows_in:.1%}",
+            f"{after:,}",
+            f"{after / rows_out:.1%}",
+            f"{before / after:,.0f}",
+        )
+    rest = counts.iloc[_CLASSES_SHOWN:]
+    if len(rest):
+        shown.add_row(f"… {len(rest)} others", f"{rest['before'].sum():,}", "", f"{rest['after'].sum():,}", "", "")
+    return shown
+
+
+def _scores(scores: list[dict[str, Any]]) -> Table:
+    shown = Table(title="Scores on test rows", title_justify="left", box=None, header_style="dim", pad_edge=False)
+    for heading in ("model", "trained on"):
+        shown.add_column(heading)
+    for heading in ("rows", "accuracy", "macro-F1", "seconds"):
+        shown.add_column(heading, justify="right")
+    for row in scores:
+        shown.add_row(
+            escape(row["model"]),
+            row["training_set"],
+            f"{row['rows']:,}",
+            percentage(row["accuracy"], row["accuracy_std"]),
+            percentage(row["macro_f1"], row["macro_f1_std"]),
+            f"{row['fit_seconds']:.2f}",
+        )
+    return shown

@@ -1,0 +1,1 @@
+"""Errors, notices, devices, threads, memory and retries: what every room may import."""

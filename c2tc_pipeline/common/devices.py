@@ -1,0 +1,215 @@
+"""Which processor runs the torch and clustering steps, and where a step goes when it does not fit there.
+
+What belongs here: the choice of a device, and the ladder from whole batches over smaller ones to the CPU. What does
+not: how a step cuts its batches; each step does that itself, in a way that leaves its result as it is but for rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeVar
+
+from c2tc_pipeline.common.errors import InputError
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+# Into how many parts a batch is cut, try after try.
+_PARTS = (1, 2, 4, 8)
+# What torch says when memory is short: CUDA and MPS, the CPU on Linux and on Windows, cuBLAS and cuDNN.
+_SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
+
+Result = TypeVar("Result")
+
+
+def resolve_device(device: str) -> str:
+    """Turn a device setting into a device that exists here.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "mps"}
+        ``"auto"`` takes CUDA when there is one, else MPS when there is one, else the CPU.
+
+    Examples
+    --------
+    >>> resolve_device("cpu")
+    'cpu'
+    """
+    if device not in DEVICES:
+        raise InputError(f"Device {device!r} is unknown; choose one of: {', '.join(DEVICES)}.")
+    if device == "cpu":
+        return device
+    # torch takes seconds to import; a setting of "cpu" should not pay for it.
+    import torch
+
+    available = [
+        name
+        for name, is_available in (("cuda", torch.cuda.is_available), ("mps", torch.backends.mps.is_available))
+        if is_available()
+    ]
+    if device == "auto":
+        return available[0] if available else "cpu"
+    if device not in available:
+        raise InputError(f"Device {device!r} was asked for but is not available; use 'auto' or 'cpu'.")
+    return device
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a step runs, and into how many parts it cuts a batch there.
+
+    Parameters
+    ----------
+    device : str
+        A torch device.
+    parts : int
+        Parts of a batch that go through the device one after the other.
+
+    Examples
+    --------
+    >>> place = Place("cuda", parts=4)
+    >>> str(place), place.part_of(100), place.part_of(1)
+    ('cuda, 1/4 batch', 25, 1)
+    """
+
+    device: str
+    parts: int = 1
+
+    def __str__(self) -> str:
+        return self.device if self.parts == 1 else f"{self.device}, 1/{self.parts} batch"
+
+    def part_of(self, rows: int) -> int:
+        """Return how many of a batch's rows go through the device at once; at least one."""
+        return max(1, -(-rows // self.parts))
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """One time that a step did not fit where it was and went on elsewhere.
+
+    Parameters
+    ----------
+    step : str
+        What was being done.
+    from_, to : str
+        The place that was too small and the next one, as ``str`` of :class:`Place`.
+    reason : str
+        What torch said.
+
+    Examples
+    --------
+    >>> str(Fallback("k-means", "cuda, 1/8 batch", "cpu", "CUDA out of memory."))
+    'k-means: cuda, 1/8 batch -> cpu (CUDA out of memory.)'
+    """
+
+    step: str
+    from_: str
+    to: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.from_} -> {self.to} ({self.reason})"
+
+
+_watchers: ContextVar[tuple[list[Fallback], ...]] = ContextVar("fallback_watchers", default=())
+
+
+@contextmanager
+def watch_fallbacks() -> Iterator[list[Fallback]]:
+    """Collect the fallbacks that happen inside, however deep; an outer watch sees what an inner one sees.
+
+    Examples
+    --------
+    >>> with watch_fallbacks() as fallbacks:
+    ...     on_device("adding", "cpu", lambda place: 1 + 1)
+    2
+    >>> fallbacks
+    []
+    """
+    seen: list[Fallback] = []
+    token = _watchers.set((*_watchers.get(), seen))
+    try:
+        yield seen
+    finally:
+        _watchers.reset(token)
+
+
+def on_device(step: str, start: str | Place, work: Callable[[Place], Result]) -> Result:
+    """Do some work on a device; if its memory is too small, with half the batch, down to an eighth, then on the CPU.
+
+    The CPU begins with whole batches again, so that a result from there is to the bit that of a run on the CPU. A
+    device that lacks an operation (as MPS lacks some) sends the work to the CPU at once. Whatever else goes wrong is
+    raised, and so is the error of the last try.
+
+    Parameters
+    ----------
+    step : str
+        What is being done, for the record that :func:`watch_fallbacks` keeps.
+    start : str or Place
+        A torch device, or the place on the ladder to begin at.
+    work : callable
+        Called with a place. It starts from the beginning every time and gives the same result at every place, but for
+        rounding.
+
+    Examples
+    --------
+    >>> def work(place):
+    ...     if place.parts < 4:
+    ...         raise RuntimeError("CUDA out of memory")
+    ...     return place
+    >>> with watch_fallbacks() as fallbacks:
+    ...     on_device("k-means", "cuda", work)
+    Place(device='cuda', parts=4)
+    >>> [fallback.to for fallback in fallbacks]
+    ['cuda, 1/2 batch', 'cuda, 1/4 batch']
+    """
+    ladder = _ladder(start if isinstance(start, Place) else Place(start))
+    while len(ladder) > 1:
+        place, *below = ladder
+        try:
+            return work(place)
+        except RuntimeError as error:
+            if isinstance(error, NotImplementedError):
+                below = [other for other in below if other.device != place.device]
+            elif not is_out_of_memory(error):
+                raise
+            if not below:
+                raise
+            reason = str(error).partition("\n")[0]
+        # Not before the error is gone: its traceback kept the tensors of this try alive.
+        _empty_cache(place.device)
+        fallback = Fallback(step, str(place), str(below[0]), reason)
+        for seen in _watchers.get():
+            seen.append(fallback)
+        ladder = below
+    return work(ladder[0])
+
+
+def _ladder(start: Place) -> list[Place]:
+    """Return the places to try, from the start downwards.
+
+    Examples
+    --------
+    >>> [str(place) for place in _ladder(Place("cuda", 4))]
+    ['cuda, 1/4 batch', 'cuda, 1/8 batch', 'cpu', 'cpu, 1/2 batch', 'cpu, 1/4 batch', 'cpu, 1/8 batch']
+    """
+    places = [Place(device, parts) for device in dict.fromkeys((start.device, "cpu")) for parts in _PARTS]
+    return places[places.index(start) :]
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    import torch
+
+    text = str(error).lower()
+    return isinstance(error, torch.OutOfMemoryError) or any(sign in text for sign in _SHORT_OF_MEMORY)
+
+
+def _empty_cache(device: str) -> None:
+    """Give back what the device's allocator keeps for later."""
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+    elif device == "mps":
+        torch.mps.empty_cache()

@@ -1,0 +1,229 @@
+"""Between Dagster and the artefact store: an asset's value goes in as a new version, and comes out verified.
+
+Dagster's own ``UPathIOManager`` is not used on purpose: it writes straight to the final path, so a reader may see half
+a file, a killed step leaves a torn one, and of two runs the later silently wins. Here every value passes through
+:class:`~c2tc_pipeline.storage.ArtefactStore`: whole versions, put if absent, held against a manifest when read.
+
+What belongs here: keys, and the store's errors in the form that Dagster understands. What does not: how a value becomes
+files (:mod:`c2tc_pipeline.pipeline.formats`), and how files reach a place (:mod:`c2tc_pipeline.storage`).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME, Format
+from c2tc_pipeline.storage.files import files_below, relative_name
+from c2tc_pipeline.storage.manifest import refusing_damage
+from c2tc_pipeline.storage.roots import split_root
+from c2tc_pipeline.storage.store import ArtefactStore, LostRace
+
+REPLACES_VERSION = "replaces_version"
+DATA_VERSION = "data_version"
+# What an asset tells about its value under these names is kept with the version, where a reader of it finds it.
+KEPT = (DATA_VERSION, "baseline")
+
+
+def artefact_key(asset: str, partition: str | None = None) -> str:
+    """Return the key under which an asset's value is stored.
+
+    Parameters
+    ----------
+    asset : str
+        The asset's name.
+    partition : str, optional
+        Its partition key; absent for an asset without partitions.
+
+    Examples
+    --------
+    >>> artefact_key("condensed_table", "flights|0.001"), artefact_key("leaderboard")
+    ('condensed_table/flights|0.001', 'leaderboard/all')
+    """
+    return f"{asset}/{'all' if partition is None else partition}"
+
+
+class StoreIOManager(dg.ConfigurableIOManager):
+    """Keeps the values of assets in an artefact store, each materialisation as a version of its own.
+
+    An asset's name chooses its format. An input whose asset has a partition dimension that the consumer lacks arrives
+    as a dict by partition key, even of one, without those that were never made; any other input is one value.
+
+    An asset that returns the metadata ``replaces_version``, the newest version when its step began, is not published
+    if another run was faster.
+
+    Parameters
+    ----------
+    root : str
+        A path, ``file:///path``, ``s3://bucket/prefix`` or ``memory://name``. Endpoint and credentials for ``s3://``
+        come from the environment only, see :class:`~c2tc_pipeline.storage.S3Access`.
+    """
+
+    root: str
+    _versions_read: dict[str, str | None] = PrivateAttr(default_factory=dict)
+    _begun: dict[str, tuple[tuple[str, int], int]] = PrivateAttr(default_factory=dict)
+
+    def __init__(self, **fields: Any) -> None:
+        # Dagster shows a resource's configuration, so a root that carries a password is refused before it gets there.
+        split_root(fields["root"])
+        super().__init__(**fields)
+
+    @cached_property
+    def store(self) -> ArtefactStore:
+        """The store at the root."""
+        return ArtefactStore(self.root)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Refuse a memory that ends before anyone reads it, ahead of the step's work."""
+        # Dagster gives each run it launches, and with the multiprocess executor each step, a process of its own.
+        if self.root.startswith("memory://") and multiprocessing.parent_process() is not None:
+            raise InputError(
+                "The storage root memory:// ends with the process of a single step; run in one process or set "
+                "C2TC_STORAGE to a path or an s3:// address."
+            )
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        asset = context.asset_key.to_user_string()
+        partition = str(context.asset_partition_key) if context.has_asset_partitions else None
+        key = artefact_key(asset, partition)
+        sizes: dict[str, int] = {}
+        with without_retry():
+            if obj is None:
+                raise InputError(f"Asset {asset!r} has no value to store; return MaterializeResult(value=...).")
+            chosen = _format_of(asset)
+
+            def fill(directory: Path) -> None:
+                chosen.write(obj, directory)
+                sizes.update({relative_name(path, directory): path.stat().st_size for path in files_below(directory)})
+
+            published = self.store.publish(
+                key,
+                fill,
+                kind=chosen.kind,
+                settings={
+                    "run_id": context.run_id,
+                    "partition": partition,
+                    **{name: found for name in KEPT if (found := _told(context, name)) is not None},
+                },
+                after=_told(context, REPLACES_VERSION),
+                run=context.run_id,
+            )
+        address = self.store.address(published)
+        context.add_output_metadata(
+            {
+                "version": published.version,
+                "path": dg.MetadataValue.path(address),
+                **({"page": dg.MetadataValue.path(f"{address}/{PAGE_NAME}")} if PAGE_NAME in sizes else {}),
+                "bytes": sum(sizes.values()),
+            }
+        )
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        asset = context.asset_key.to_user_string()
+        with without_retry():
+            # Outside a step nothing is going to be made from it.
+            if context.has_input_name:
+                self._begin(context.step_context)
+            if not context.has_asset_partitions:
+                return self.read(asset)
+            # Dagster keeps them in a set, whose order differs from process to process.
+            partitions = sorted(map(str, context.asset_partition_keys))
+            if not _spans_partitions(context):
+                return self.read(asset, partitions[0])
+            made = [each for each in partitions if self.store.latest(artefact_key(asset, each))]
+            return {partition: self.read(asset, partition) for partition in made}
+
+    def read(self, asset: str, partition: str | None = None) -> Any:
+        """Return the newest stored value, verified, for a reader that is no asset's input.
+
+        Parameters
+        ----------
+        asset, partition : str
+            As for :func:`artefact_key`.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is damaged.
+        """
+        chosen, key = _format_of(asset), artefact_key(asset, partition)
+        newest = self.store.latest(key)
+        wanted = newest.version if newest else None
+        with self.store.fetch(key, version=wanted, kind=chosen.kind) as directory, refusing_damage(key):
+            value = chosen.read(directory)
+        if chosen.located is not None and newest is not None:
+            value = chosen.located(value, self.store.address(newest))
+        self._versions_read[key] = newest.settings.get(DATA_VERSION) if newest else None
+        return value
+
+    def newest_at_begin(self, asset: str, partition: str | None, *, run_id: str, attempt: int) -> int:
+        """Return the newest version of what a step makes as of when the step began: before its first input was loaded.
+
+        A step without inputs begins now.
+        """
+        key = artefact_key(asset, partition)
+        which, newest = self._begun.get(key, (None, 0))
+        return newest if which == (run_id, attempt) else self.store.newest_version(key)
+
+    def _begin(self, step: Any) -> None:
+        """Note what a step is about to replace, unless an earlier input of the same attempt has done so."""
+        attempt = (step.run_id, step.previous_attempt_count)
+        for asset in step.get_output_asset_keys():
+            key = artefact_key(asset.to_user_string(), str(step.partition_key) if step.has_partition_key else None)
+            if self._begun.get(key, (None, 0))[0] != attempt:
+                self._begun[key] = (attempt, self.store.newest_version(key))
+
+    def version_read(self, asset: str, partition: str | None = None) -> str | None:
+        """Return the data version of the value that was last read here; None if it was not read or did not tell."""
+        return self._versions_read.get(artefact_key(asset, partition))
+
+
+def _format_of(asset: str) -> Format[Any]:
+    if asset not in FORMATS:
+        raise InputError(f"Asset {asset!r} has no format to be stored in; add one to orchestration/formats.py.")
+    return FORMATS[asset]
+
+
+def _told(context: dg.OutputContext, name: str) -> Any:
+    """Return what the asset says about its value under a name, or None."""
+    found = context.output_metadata.get(name)
+    return None if found is None else found.value
+
+
+def _spans_partitions(context: dg.InputContext) -> bool:
+    """Tell whether an input is for several partitions, however many of them there happen to be."""
+    if len(context.asset_partition_keys) != 1:
+        return True
+    # Outside a step there is no consumer, only the one partition that was asked for.
+    return context.has_input_name and _dimensions(context.asset_partitions_def) > _dimensions(
+        context.step_context.entity_partitions_def
+    )
+
+
+def _dimensions(partitions: dg.PartitionsDefinition | None) -> int:
+    if isinstance(partitions, dg.MultiPartitionsDefinition):
+        return len(partitions.partitions_defs)
+    return 0 if partitions is None else 1
+
+
+@contextmanager
+def without_retry() -> Iterator[None]:
+    """Fail the step at once where another try would end the same way; a broken connection stays as it is."""
+    try:
+        yield
+    except LostRace as lost:
+        raise dg.Failure(
+            f"Another run published version {lost.version} of {lost.key!r} while this one was at work; its result "
+            "stands and this one's is dropped.",
+            allow_retries=False,
+        ) from None
+    except InputError as error:
+        raise dg.Failure(str(error), allow_retries=False) from None

@@ -1,0 +1,305 @@
+"""What the dashboard shows of each asset: numbers that it plots over time, schemas, lineage, pictures.
+
+Everything here describes values that exist. Numbers stand alone under their own names, so that the dashboard can draw
+them; what has more parts is a table, JSON or Markdown. Pictures need matplotlib, which is imported when one is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
+from c2tc_pipeline.tables.roles import ColumnRole
+from c2tc_pipeline.tables.schema import SchemaFailure
+from c2tc_pipeline.tables.validated import SIDES, ValidatedTable
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.reports.exhibits import Exhibit
+
+Metadata = dict[str, Any]
+
+CLASS_SHARES = "class_shares"
+# A label with more classes than this is summed up by its largest ones.
+_CLASSES_SHOWN = 200
+_ROWS_SHOWN = 10
+_COLUMNS_SHOWN = 500
+
+
+def of_frame(frame: pd.DataFrame) -> Metadata:
+    """Return rows, columns and schema of a table.
+
+    Examples
+    --------
+    >>> of_frame(pd.DataFrame({"age": [31, 45]}))["dagster/row_count"]
+    2
+    """
+    columns = [
+        dg.TableColumn(str(name), str(column.dtype), constraints=dg.TableColumnConstraints(nullable=_has_gaps(column)))
+        for name, column in frame.iloc[:, :_COLUMNS_SHOWN].items()
+    ]
+    return {
+        "dagster/row_count": len(frame),
+        "dagster/column_schema": dg.TableSchema(columns),
+        "columns": frame.shape[1],
+        "cells_missing": int(frame.isna().to_numpy().sum()),
+    }
+
+
+def of_classes(frame: pd.DataFrame, label: str) -> Metadata:
+    """Return the share of each class, where there is a label; the largest classes first.
+
+    Examples
+    --------
+    >>> of_classes(pd.DataFrame({"y": ["a", "a", "b", None]}), "y")["classes"]
+    2
+    """
+    if label not in frame.columns:
+        return {}
+    counts = frame[label].value_counts()
+    shares = (counts / max(counts.sum(), 1)).head(_CLASSES_SHOWN)
+    return {
+        "classes": len(counts),
+        "rows_without_label": int(frame[label].isna().sum()),
+        CLASS_SHARES: dg.MetadataValue.json({str(name): round(float(share), 9) for name, share in shares.items()}),
+    }
+
+
+def of_sides(table: ValidatedTable) -> Metadata:
+    """Return how many rows stand on each side of the split."""
+    return {f"{side}_rows": len(table.positions(side)) for side in SIDES}
+
+
+def of_notices(notices: Sequence[Notice]) -> Metadata:
+    """Return what was noticed about a table."""
+    return {"notices": len(notices), "notice_texts": dg.MetadataValue.json([str(notice) for notice in notices])}
+
+
+def roles_table(roles: Mapping[str, ColumnRole]) -> dg.MetadataValue[Any]:
+    """Return what each column is for, and why, as a table."""
+    return _table(
+        [
+            {
+                "column": name,
+                "role": role.role.value,
+                "why": role.reason,
+                "distinct": role.distinct,
+                "missing": role.missing,
+            }
+            for name, role in list(roles.items())[:_COLUMNS_SHOWN]
+        ]
+    )
+
+
+def same_columns(frame: pd.DataFrame, parent: str) -> Metadata:
+    """Return that every column comes from the column of the same name in a parent."""
+    names = [str(name) for name in frame.columns[:_COLUMNS_SHOWN]]
+    return _lineage({name: [(parent, name)] for name in names})
+
+
+def of_encoder(encoder: TableEncoder) -> Metadata:
+    """Return what the encoder makes of the columns, and whether its weights were cached."""
+    outputs = encoder.get_feature_names_out()
+    losses = getattr(encoder, "losses_", None)
+    hit = getattr(encoder, "cache_hit_", None)
+    told: Metadata = {
+        "columns_in": len(encoder.columns_),
+        "columns_encoded": len(outputs),
+        "encodings": _table([{"column": name, "encoding": encoder.encoding_of(name)} for name in encoder.columns_]),
+        **of_notices(getattr(encoder, "notices_", [])),
+    }
+    if hit is not None:
+        told["cache_hit"] = bool(hit)
+    if losses is not None and len(losses):
+        told["autoencoder_loss"] = float(losses[-1])
+    return told
+
+
+def of_encoded(encoded: EncodedTable, encoder: TableEncoder) -> Metadata:
+    """Return size, schema and lineage of the encoded rows."""
+    columns = [dg.TableColumn(name, "float32") for name in encoded.names[:_COLUMNS_SHOWN]]
+    return {
+        "dagster/row_count": len(encoded.X),
+        "dagster/column_schema": dg.TableSchema(columns),
+        "columns_encoded": encoded.X.shape[1],
+        "megabytes": round(encoded.X.nbytes / 1e6, 3),
+        "validation_rows": 0 if encoded.validation is None else len(encoded.validation[0]),
+        **_lineage(
+            {
+                name: [("validated_table", column) for column in columns]
+                for name, columns in list(encoder.sources().items())[:_COLUMNS_SHOWN]
+            }
+        ),
+    }
+
+
+def of_plan(plan: AllocationPlan, encoded: EncodedTable) -> Metadata:
+    """Return the split of the budget, and the curves it was read from."""
+    from c2tc_pipeline.reports.exhibits import curves_exhibit, trace_exhibit
+
+    allocation = plan.allocation
+    exhibits: dict[str, Exhibit] = {}
+    if plan.measured is not None:
+        curves = [found.curve for found in plan.measured]
+        exhibits["loss_curves"] = curves_exhibit(encoded.classes, encoded.class_rows, curves, allocation)
+    if len(allocation.trace) > 1:
+        exhibits["search"] = trace_exhibit(allocation)
+    return {
+        "rows_out": int(allocation.counts.sum()),
+        "method": allocation.method,
+        "gamma": allocation.gamma,
+        "planned_objective": allocation.objective,
+        **({} if allocation.bound is None else {"planned_bound": allocation.bound}),
+        "kmeans_runs": allocation.evaluations + plan.gamma_trials,
+        "cache_hit": plan.curves_cached,
+        "allocation": _table(
+            [
+                {"class": name, "rows": rows, "condensed_rows": int(count)}
+                for name, rows, count in zip(encoded.classes, encoded.class_rows, allocation.counts, strict=True)
+            ][:_CLASSES_SHOWN]
+        ),
+        **_pictures(exhibits),
+    }
+
+
+def of_condensed(table: CondensedTable) -> Metadata:
+    """Return sizes, objective, bound and pictures of a condensed table, and its first rows."""
+    from c2tc_pipeline.reports.exhibits import projection_exhibit, shares_exhibit
+
+    summary, counts = table.summary, [int(count) for count in table.allocation.counts]
+    columns = [dg.TableColumn(str(name), str(dtype)) for name, dtype in table.original.dtypes.items()][:_COLUMNS_SHOWN]
+    told: Metadata = {
+        "dagster/row_count": len(table),
+        "dagster/column_schema": dg.TableSchema(columns),
+        "rows_in": summary["rows_in"],
+        "rows_out": summary["rows_out"],
+        "reached_ratio": summary["ratio"],
+        "objective": summary["objective"],
+        "singletons": summary["singletons"],
+        "repeated_rows": summary["repeated_rows"]["total"],
+        "repeated_rows_by_reason": dg.MetadataValue.json(summary["repeated_rows"]),
+        "seconds_by_stage": dg.MetadataValue.json({name: round(s, 3) for name, s in summary["seconds"].items()}),
+        "rows_shown": dg.MetadataValue.md(_rows_markdown(table)),
+        **of_notices(table.notices),
+        **_lineage({str(name): [("validated_table", str(name))] for name in table.original.columns[:_COLUMNS_SHOWN]}),
+        **_pictures(
+            {
+                "class_shares_picture": shares_exhibit(table.classes, table.class_rows, counts),
+                "projection": projection_exhibit(table.classes, table.class_rows, table.projection),
+            }
+        ),
+    }
+    if summary["bound"] is not None:
+        told |= {"bound": summary["bound"], "gap": summary["gap"]}
+    return told
+
+
+def of_scores(scores: pd.DataFrame) -> Metadata:
+    """Return accuracy and macro-F1 of each model and training set."""
+    from c2tc_pipeline.evaluation.averages import mean_scores
+    from c2tc_pipeline.reports.exhibits import TITLES
+
+    means = mean_scores(scores)
+    told: Metadata = {"cache_hit": bool(scores["cache_hit"].all()), "cache_hits": int(scores["cache_hit"].sum())}
+    for row in means.to_dict(orient="records"):
+        for metric in TITLES:
+            told[f"{row['model']}_{row['training_set']}_{metric}"] = float(row[metric])
+    told["scores"] = _table([{str(name): value for name, value in row.items()} for row in means.to_dict("records")])
+    return told
+
+
+def of_leaderboard(board: pd.DataFrame) -> Metadata:
+    """Return the leaderboard itself."""
+    from c2tc_pipeline.reports.leaderboard import render_leaderboard_markdown
+
+    return {
+        "dagster/row_count": len(board),
+        "tables": int(board["table"].nunique()) if len(board) else 0,
+        "leaderboard": dg.MetadataValue.md(render_leaderboard_markdown(board) if len(board) else "No scores yet."),
+    }
+
+
+def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame]) -> Metadata:
+    """Return the size of a page, and the picture that no single ratio has."""
+    from c2tc_pipeline.reports.exhibits import TITLES, ratio_exhibit
+    from c2tc_pipeline.reports.score_means import means_by_ratio
+
+    means = means_by_ratio(scores)
+    exhibits = {f"{metric}_by_ratio": ratio_exhibit(means, metric) for metric in TITLES} if len(means) else {}
+    return {"ratios": len(tables), "kilobytes": round(len(page.encode()) / 1e3, 1), **_pictures(exhibits)}
+
+
+def of_failures(failures: Sequence[SchemaFailure]) -> Metadata:
+    """Return what is wrong with a table: column, check, count and first cases."""
+    return {
+        "failures": len(failures),
+        **(
+            {
+                "what_failed": _table(
+                    [
+                        {
+                            "column": failure.column,
+                            "check": failure.check,
+                            "count": failure.count,
+                            "first_cases": ", ".join(failure.first_cases),
+                        }
+                        for failure in failures[:_COLUMNS_SHOWN]
+                    ]
+                )
+            }
+            if failures
+            else {}
+        ),
+    }
+
+
+def _pictures(exhibits: Mapping[str, Exhibit]) -> Metadata:
+    return {name: dg.MetadataValue.md(exhibit.markdown()) for name, exhibit in exhibits.items()}
+
+
+def _rows_markdown(table: CondensedTable) -> str:
+    """Return the condensed rows that stand for most source rows, in the columns of the source."""
+    from c2tc_pipeline.reports.markdown import markdown_table
+    from c2tc_pipeline.reports.markup import Column
+    from c2tc_pipeline.reports.wording import cell
+
+    heaviest = np.argsort(-table.weight.to_numpy(), kind="stable")[:_ROWS_SHOWN]
+    rows = table.original.iloc[heaviest]
+    columns = [Column("source rows", True), *(Column(str(name)) for name in rows.columns)]
+    lines = [
+        [f"{weight:,}", *(cell(value) for value in row)]
+        for weight, row in zip(table.weight.iloc[heaviest], rows.itertuples(index=False), strict=True)
+    ]
+    return markdown_table(columns, lines)
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> dg.MetadataValue[Any]:
+    if not records:
+        return dg.MetadataValue.json([])
+    types = {str: "string", bool: "bool", int: "int", float: "float"}
+    plain = [{name: _plain(value) for name, value in record.items()} for record in records]
+    columns = [dg.TableColumn(name, types[type(value)]) for name, value in plain[0].items()]
+    return dg.MetadataValue.table([dg.TableRecord(record) for record in plain], dg.TableSchema(columns))
+
+
+def _plain(value: Any) -> str | int | float | bool:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _lineage(behind: Mapping[str, Sequence[tuple[str, str]]]) -> Metadata:
+    deps = {
+        name: [dg.TableColumnDep(dg.AssetKey(asset), column) for asset, column in columns]
+        for name, columns in behind.items()
+    }
+    return {"dagster/column_lineage": dg.TableColumnLineage(deps)}
+
+
+def _has_gaps(column: pd.Series[Any]) -> bool:
+    return bool(column.isna().any())

@@ -1,0 +1,244 @@
+"""The pictures of experiments draw and label what they are given."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, rank_exhibit
+from c2tc_pipeline.bench.reports.looks import looks
+from c2tc_pipeline.bench.reports.rank_figure import rank_diagram
+from c2tc_pipeline.bench.reports.score_figures import scores_by_ratio, scores_by_setting, scores_by_variant
+from c2tc_pipeline.bench.reports.standings import regret_table, standings_table
+from c2tc_pipeline.bench.reports.statistics import comparisons_table, pooled_table, ranking_table
+from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
+from c2tc_pipeline.bench.statistics.comparisons import compare, pool
+from c2tc_pipeline.bench.statistics.ranks import rank_contenders
+from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
+from c2tc_pipeline.bench.statistics.standings import standings
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.reports.class_styles import COLOURS
+from c2tc_pipeline.reports.picture import Picture
+from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = "<b>$x_1$ & co"
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def overall() -> pd.DataFrame:
+    cells = itertools.product(("adult", HOSTILE), (0.01, 0.001), (("ours", 0.8), ("random", 0.7), ("herding", 0.75)))
+    parts = [runs(m, [a, a + r], table=t, ratio=r) for t, r, (m, a) in cells]
+    parts += [unfinished("mtt", table="adult", ratio=0.01), runs("whole", [0.9, 0.9], table="adult", ratio=1.0)]
+    parts += [runs("mtt", [0.3], table="adult", ratio=0.001)]
+    scores = together(*parts)
+    return scores.assign(condense_seconds=scores["accuracy"] ** 4)
+
+
+def swept() -> pd.DataFrame:
+    values = (("0.25", 0.7), ("1", 0.8), ("auto", 0.75), ("0.5", 0.72))
+    return together(
+        *(runs("ours", [a, a], table=t, variant=f"gamma={v}") for v, a in values for t in ("adult", "jannis"))
+    )
+
+
+def scaled() -> pd.DataFrame:
+    parts = []
+    for share, method in itertools.product((0.2, 0.4, 0.8), ("ours", "dm")):
+        seconds = 100 * share ** (2 if method == "dm" else 1)
+        parts.append(runs(method, [0.5], variant=f"rows={share}").assign(condense_seconds=seconds))
+    parts.append(unfinished("mtt", variant="rows=0.2").assign(condense_seconds=float("nan")))
+    return together(*parts)
+
+
+PICTURES: dict[str, Callable[[], Picture]] = {
+    "ratios": lambda: scores_by_ratio(overall(), "accuracy"),
+    "ranks": lambda: rank_diagram(rank_contenders(overall(), "accuracy")),
+    "lines": lambda: scores_by_setting(swept(), "gamma"),
+    "bars": lambda: scores_by_variant(swept()),
+    "seconds": lambda: seconds_by_table(overall()[overall()["ratio"] != 0.001]),
+    "scaling": lambda: seconds_by_size(scaled(), "rows"),
+}
+LABELS = {
+    "ratios": {"adult", HOSTILE, "ours", "random", "herding", "mtt", "whole", "1 %", "0.1 %", "accuracy, %"},
+    "ranks": {"ours 1.00", "1", "2", "3", "4", "4.00 mtt*"},
+    "lines": {"adult", "jannis", "gamma", "0.25", "0.5", "1", "auto", "accuracy, %", "macro-F1, %"},
+    "bars": {"adult", "jannis", "gamma=0.25", "gamma=auto", "70.0", "60.0", "accuracy, %", "macro-F1, %"},
+    "seconds": {"adult", HOSTILE, "ours", "random", "mtt: OOT", "420 ms"},
+    "scaling": {"ours: rows^1.00", "dm: rows^2.00", "mtt", "20 %", "80 %", "rows of the whole table", "10 s"},
+}
+
+
+@cache
+def svg_of(name: str) -> str:
+    return PICTURES[name]().svg()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_says_what_it_shows(name: str) -> None:
+    assert LABELS[name] <= set(texts(svg_of(name)))
+    assert "http" not in svg_of(name).replace("http://www.w3.org/", "")
+
+
+def test_the_same_scores_give_the_same_picture() -> None:
+    assert PICTURES["lines"]().svg() == svg_of("lines")
+
+
+def crowded() -> Picture:
+    names = ("ours", "cluster_centroids", "a_rival_whose_name_is_far_too_long_for_a_key")
+    cells = itertools.product(enumerate(names), ("label", "hcfe_paper"))
+    scores = together(*(runs(name, [0.9 - place / 10], space=space) for (place, name), space in cells))
+    return rank_diagram(rank_contenders(scores, "accuracy"))
+
+
+@pytest.mark.parametrize("make", [PICTURES["seconds"], crowded])
+def test_nothing_is_cut_off(make: Callable[[], Picture]) -> None:
+    with make()._drawn() as figure:
+        figure.canvas.draw()
+        drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(drawn.x0, drawn.y0) > -0.02
+    assert drawn.x1 < width + 0.02
+    assert drawn.y1 < height + 0.02
+
+
+def test_values_of_a_setting_are_in_order_words_last() -> None:
+    shown = [text for text in texts(svg_of("lines")) if text in {"0.25", "0.5", "1", "auto"}]
+    assert shown[:4] == ["0.25", "0.5", "1", "auto"]
+
+
+def test_variants_may_be_values_themselves_and_spaces_have_lines_of_their_own() -> None:
+    levels = itertools.product(("1:1", "100:1", "10:1"), ("hcfe", "label"))
+    scores = together(*(runs("ours", [0.8], variant=level, space=space) for level, space in levels))
+    (exhibit,) = experiment_exhibits("lines", scores, ["accuracy", "objective"])
+    shown = texts(exhibit.picture.svg())
+    assert {"t, hcfe", "t, label"} <= set(shown)
+    assert [text for text in shown if text.endswith(":1")] == ["1:1", "10:1", "100:1"]
+    assert "objective, %" not in shown
+
+
+def test_a_key_names_a_space_only_where_there_are_several() -> None:
+    scores = together(runs("ours", [0.8]), runs("ours", [0.7], space="label"))
+    assert {"ours, hcfe", "ours, label"} <= set(texts(scores_by_ratio(scores, "accuracy").svg()))
+
+
+def test_no_two_contenders_look_alike() -> None:
+    given = looks(["random", *(f"rival {place}" for place in range(24)), "ours", "whole"])
+    seen = [(look.colour, look.marker, look.line) for look in given.values()]
+    assert len(set(seen)) == len(seen)
+    # Without lines, colour and mark alone must do.
+    assert len({(look.colour, look.marker) for look in given.values()}) == len(seen)
+    assert given["ours"].colour == COLOURS[0]
+    assert given["ours"].width == max(look.width for look in given.values())
+
+
+def test_the_bars_of_a_diagram_join_what_is_not_told_apart() -> None:
+    tables = [f"table {place}" for place in range(30)]
+    scores = together(
+        *(
+            runs(m, [a], table=t)
+            for place, t in enumerate(tables)
+            for m, a in (("ours", 0.9), ("dm", 0.5 + 0.1 * (place % 2)), ("gm", 0.55))
+        )
+    )
+    ranking = rank_contenders(scores, "accuracy")
+    assert ranking.groups == (("dm", "gm"),)
+    svg = rank_diagram(ranking).svg()
+    assert svg.count("stroke-width: 4.5") == 1
+    assert f"critical difference {ranking.critical_difference:.2f}" in texts(svg)
+
+
+def test_pictures_refuse_what_they_cannot_draw() -> None:
+    with pytest.raises(InputError, match="no variant of 'decay'"):
+        scores_by_setting(swept(), "decay")
+    with pytest.raises(InputError, match="no variant that says a size"):
+        seconds_by_size(scaled(), "columns")
+    with pytest.raises(InputError, match="no time in column"):
+        seconds_by_table(overall().assign(condense_seconds=float("nan")))
+    with pytest.raises(InputError, match="no figure 'pie'"):
+        experiment_exhibits("pie", overall())
+    with pytest.raises(InputError, match="no variant of a setting"):
+        experiment_exhibits("lines", overall())
+
+
+@pytest.mark.parametrize(("figure", "make"), [("seconds", overall), ("scaling", scaled)])
+def test_seconds_that_nobody_finished_are_not_drawn(figure: str, make: Callable[[], pd.DataFrame]) -> None:
+    scores = make().assign(fit_seconds=1.0)
+    # A method that ran out of time took some.
+    lost = scores.assign(status=["ok" if method == "whole" else "OOT" for method in scores["method"]])
+    assert experiment_exhibits(figure, lost) == []
+    (drawn,) = experiment_exhibits(figure, scores.assign(condense_seconds=0.0), ["condense_seconds", "fit_seconds"])
+    assert drawn.title.startswith("Seconds to fit")
+
+
+@pytest.mark.parametrize(
+    ("figure", "make", "titles"),
+    [
+        ("none", overall, []),
+        ("ratios", overall, ["Accuracy against ratio", "Macro-F1 against ratio"]),
+        ("bars", swept, ["Scores by variant"]),
+        ("lines", swept, ["Scores against gamma"]),
+        ("seconds", overall, ["Seconds to condense"]),
+        ("scaling", scaled, ["Seconds to condense against rows"]),
+    ],
+)
+def test_each_kind_of_figure_has_its_exhibits(figure: str, make: Callable[[], pd.DataFrame], titles: list[str]) -> None:
+    exhibits = experiment_exhibits(figure, make())
+    assert [exhibit.title for exhibit in exhibits] == titles
+    assert all(exhibit.alternative and exhibit.caption for exhibit in exhibits)
+
+
+def test_the_statistics_are_told_in_tables() -> None:
+    scores = overall()
+    comparisons = compare(scores)
+    ranking = rank_contenders(scores, "accuracy")
+    told = {
+        "compare": comparisons_table(comparisons).markdown(),
+        "pool": pooled_table(pool(comparisons)).markdown(),
+        "regret": regret_table(summarise_regret(relative_regret(scores, "accuracy"))).markdown(),
+        "ranks": ranking_table(ranking).markdown(),
+        "standings": standings_table(standings(scores, "accuracy")).markdown(),
+    }
+    assert (
+        "| adult | 1 % | mlp | hcfe | mtt | accuracy | 0 | — | 0 : 0 | — | — | no finished run: OOT |"
+        in told["compare"]
+    )
+    assert "| adult | 0.1 % | mlp | hcfe | random | accuracy | 2 | +10.0 | 2 : 0 |" in told["compare"]
+    assert "\\<b\\>\\$x\\_1\\$ \\& co" in told["compare"]
+    assert "| hcfe | random | accuracy | 4 | 0 | +10.0 | +10.0 | 4 : 0 |" in told["pool"]
+    assert "| hcfe | random | 1.000 | 1.000 | 2 | 0 | 2 |" in told["regret"]
+    assert "| ours | 1.00 | 0 |" in told["ranks"]
+    assert "2 units left out" in told["ranks"]
+    assert "hcfe, accuracy: first 4 of 4." in told["standings"]
+    assert rank_exhibit(ranking, "accuracy").alternative.startswith("Mean ranks over 2 units: ours 1.00, herding 2.00")
+
+
+def test_standings_are_counted_by_space_and_metric() -> None:
+    ours_behind = [runs("ours", [0.5, 0.5], table="b"), runs("random", [0.9, 0.9], table="b")]
+    label = [runs("ours", [0.7, 0.7], space="label"), runs("random", [0.7, 0.7], space="label")]
+    scores = together(runs("ours", [0.9, 0.9]), runs("random", [0.8, 0.8]), *ours_behind, *label)
+    # Macro-F1 sees the other order.
+    scores["macro_f1"] = 1 - scores["accuracy"]
+    found = pd.concat([standings(scores, metric) for metric in ("accuracy", "macro_f1")])
+    assert standings_table(found).legend.startswith(
+        "hcfe, accuracy: first 1, behind 1 of 2; label, accuracy: tied 1 of 1; "
+        "hcfe, macro-F1: first 1, behind 1 of 2; label, macro-F1: tied 1 of 1. Tied:"
+    )
+    twice = standings(together(runs("ours", [0.9]), runs("random", [0.8])), "macro_f1")
+    assert standings_table(twice).legend.startswith("hcfe, macro-F1: first 1 of 1.")
+
+
+def test_legends_say_what_to_hold_against_the_p_values() -> None:
+    comparisons = compare(overall())
+    told = comparisons_table(comparisons).legend
+    assert "corrected by Holm over tables, ratios and models, for each rival, space and metric" in told
+    assert "Nadeau and Bengio (2003), 1/n + test/train with 0.125 for test/train" in told
+    assert "Nadeau" not in comparisons_table(compare(overall(), test_to_train=0), test_to_train=0).legend
+    assert "its units are not independent, and these p-values are too small" in pooled_table(pool(comparisons)).legend

@@ -1,0 +1,194 @@
+"""The choice of a device, and the ladder that a step climbs down when memory is short."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import weakref
+
+import numpy as np
+import pytest
+import torch
+
+from c2tc_pipeline.common.devices import Fallback, Place, on_device, resolve_device, watch_fallbacks
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline_tests.tools.faults import LADDERS, MESSAGE, Always, Memory, expected_fallbacks, pretended_devices
+
+
+def have(monkeypatch: pytest.MonkeyPatch, *devices: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in devices)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in devices)
+
+
+def run_out(place: Place) -> str:
+    raise torch.OutOfMemoryError(MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("present", "chosen"), [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda"), (("mps", "cuda"), "cuda")]
+)
+def test_auto_takes_cuda_then_mps_then_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, present: tuple[str, ...], chosen: str
+) -> None:
+    have(monkeypatch, *present)
+    assert resolve_device("auto") == chosen
+    assert resolve_device("cpu") == "cpu"
+    for device in present:
+        assert resolve_device(device) == device
+    for device in {"cuda", "mps"} - {*present}:
+        with pytest.raises(InputError, match=f"'{device}' was asked for but is not available"):
+            resolve_device(device)
+
+
+def test_an_unknown_device() -> None:
+    with pytest.raises(InputError, match="'tpu' is unknown; choose one of: auto, cpu, cuda, mps"):
+        resolve_device("tpu")
+
+
+@pytest.mark.parametrize("device", LADDERS)
+@pytest.mark.parametrize("times", range(8))
+def test_a_step_goes_on_where_it_fits(device: str, times: int) -> None:
+    memory = Memory(at=range(1, times + 1))
+
+    def work(place: Place) -> str:
+        memory.take(1)
+        return str(place)
+
+    ladder = LADDERS[device]
+    with watch_fallbacks() as fallbacks:
+        if times < len(ladder):
+            assert on_device("sorting", device, work) == ladder[times]
+        else:
+            with pytest.raises(torch.OutOfMemoryError):
+                on_device("sorting", device, work)
+    assert fallbacks == expected_fallbacks("sorting", device, times)
+
+
+@pytest.mark.parametrize("device", LADDERS)
+def test_when_it_fits_nowhere_the_error_arrives(device: str) -> None:
+    memory = Memory(at=Always())
+    with watch_fallbacks() as fallbacks, pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
+        on_device("sorting", device, lambda place: memory.take(1))
+    assert memory.uses == len(LADDERS[device])
+    assert fallbacks == expected_fallbacks("sorting", device, len(LADDERS[device]) - 1)
+
+
+def test_a_step_may_begin_in_the_middle() -> None:
+    with watch_fallbacks() as fallbacks, pytest.raises(torch.OutOfMemoryError):
+        on_device("sorting", Place("cuda", 8), run_out)
+    assert fallbacks == expected_fallbacks("sorting", "cuda", 7)[3:]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("MPS backend out of memory (MPS allocated: 5.56 GB, max allowed: 6.80 GB)."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        torch.OutOfMemoryError(),
+    ],
+    ids=["mps", "cublas", "without a word"],
+)
+def test_what_counts_as_out_of_memory(error: Exception) -> None:
+    memory = Memory(at={1}, error=error)
+    with watch_fallbacks() as fallbacks:
+        on_device("sorting", "cpu", lambda place: memory.take(1))
+    assert [fallback.to for fallback in fallbacks] == ["cpu, 1/2 batch"]
+
+
+def test_what_the_cpu_says_when_it_can_not_allocate_counts() -> None:
+    with watch_fallbacks() as fallbacks:
+        made = on_device("sorting", "cpu", lambda place: torch.empty(10**15 if place.parts == 1 else 1))
+    assert len(made) == 1
+    assert len(fallbacks) == 1
+    assert "allocate" in fallbacks[0].reason
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), ValueError("out of memory"), InputError("no")])
+def test_any_other_error_is_raised_at_once(error: Exception) -> None:
+    memory = Memory(at=Always(), error=error)
+    with watch_fallbacks() as fallbacks, pytest.raises(type(error), match=str(error)):
+        on_device("sorting", "cuda", lambda place: memory.take(1))
+    assert (memory.uses, fallbacks) == (1, [])
+
+
+def test_an_operation_that_the_device_lacks_sends_the_step_to_the_cpu() -> None:
+    def work(place: Place) -> str:
+        if place.device != "cpu":
+            raise NotImplementedError("The operator 'aten::linalg_qr' is not currently implemented.\nVote for it.")
+        return str(place)
+
+    with watch_fallbacks() as fallbacks:
+        assert on_device("sorting", "cuda", work) == "cpu"
+    reason = "The operator 'aten::linalg_qr' is not currently implemented."
+    assert fallbacks == [Fallback("sorting", "cuda", "cpu", reason)]
+
+
+def test_what_the_cpu_lacks_is_raised() -> None:
+    memory = Memory(at=Always(), error=NotImplementedError("write me"))
+    with watch_fallbacks() as fallbacks, pytest.raises(NotImplementedError, match="write me"):
+        on_device("sorting", "cpu", lambda place: memory.take(1))
+    assert (memory.uses, fallbacks) == (1, [])
+
+
+def test_tensors_of_a_try_that_failed_are_gone_before_the_next() -> None:
+    left: list[weakref.ref[torch.Tensor]] = []
+
+    def work(place: Place) -> list[bool]:
+        still_there = [reference() is not None for reference in left]
+        tensor = torch.zeros(3)
+        left.append(weakref.ref(tensor))
+        if place.parts < 8:
+            run_out(place)
+        return still_there
+
+    assert on_device("sorting", "cpu", work) == [False, False, False]
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_the_cache_of_the_device_is_emptied_between_tries(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    emptied: list[str] = []
+    for name in ("cuda", "mps"):
+        monkeypatch.setattr(getattr(torch, name), "empty_cache", lambda name=name: emptied.append(name))
+    with pytest.raises(torch.OutOfMemoryError):
+        on_device("sorting", device, run_out)
+    assert emptied == [device] * 4
+
+
+def test_an_outer_watch_sees_what_an_inner_one_sees() -> None:
+    def fall(step: str) -> None:
+        memory = Memory(at={1})
+        on_device(step, "cpu", lambda place: memory.take(1))
+
+    with watch_fallbacks() as outer:
+        fall("first")
+        with watch_fallbacks() as inner:
+            fall("second")
+        with contextlib.suppress(KeyError), watch_fallbacks():
+            fall("third")
+            raise KeyError
+        fall("fourth")
+    fall("unseen")
+    assert [fallback.step for fallback in outer] == ["first", "second", "third", "fourth"]
+    assert [fallback.step for fallback in inner] == ["second"]
+
+
+def test_watches_of_two_contexts_do_not_meet() -> None:
+    def watched(step: str) -> list[str]:
+        memory = Memory(at={1})
+        with watch_fallbacks() as fallbacks:
+            on_device(step, "cpu", lambda place: memory.take(1))
+        return [fallback.step for fallback in fallbacks]
+
+    apart = contextvars.copy_context()
+    with watch_fallbacks() as here:
+        assert apart.run(watched, "elsewhere") == ["elsewhere"]
+    assert here == []
+
+
+def test_the_pretended_device_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other tests lean on it, so that it has one of its own."""
+    with pretended_devices(monkeypatch):
+        moved = torch.nn.Linear(2, 1).to("cuda")(torch.zeros(3, 2, device="cuda"))
+        assert moved.to("cuda").shape == (3, 1)
+        assert resolve_device("auto") == "cuda"
+    assert np.asarray(moved.detach()).shape == (3, 1)

@@ -1,0 +1,135 @@
+"""Jobs of the real pipeline whose steps come to harm, for processes that a test starts and may lose.
+
+Each is rebuilt from a folder and the name of a fault in whichever process works on it: that of the run or, with the
+real executor, that of a step. Faults change modules for good, so nothing here is for the process of the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from c2tc_pipeline.condensation import steps
+from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline.pipeline.partitions import DATASET, RATIO
+from c2tc_pipeline_tests.pipeline.pipeline_rig import QUIET, Rig
+from c2tc_pipeline_tests.tools.reliability.moments import count_calls, die, killed_at
+
+NONE = "none"
+STORAGE_VARIABLE = "C2TC_RIG_STORAGE"
+"""Names a storage other than that in the rig's folder."""
+
+
+def killed_once_in_encoder(folder: Path) -> None:
+    """Die in the middle of the encoder's step, the first time."""
+
+    def die_once() -> None:
+        try:
+            (folder / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        die()
+
+    _before_encoder_ends(die_once)
+
+
+def held_in_encoder(folder: Path) -> None:
+    """Tell in the middle of the encoder's step who is at it, and go on when told to.
+
+    The pipe ``alive`` is held open as long as this process lives.
+    """
+
+    def hold() -> None:
+        alive = os.open(folder / "alive", os.O_WRONLY)
+        os.write(alive, f"{os.getpid()}\n".encode())
+        (folder / "go").read_bytes()
+
+    _before_encoder_ends(hold)
+
+
+def _before_encoder_ends(happening: Callable[[], None]) -> None:
+    fit = steps.fit_encoder
+
+    def fit_and_happen(*arguments: Any, **options: Any) -> Any:
+        fitted = fit(*arguments, **options)
+        happening()
+        return fitted
+
+    steps.fit_encoder = fit_and_happen
+
+
+FAULTS: dict[str, Callable[..., None]] = {
+    NONE: lambda folder: None,
+    "count_calls": count_calls,
+    "killed_at": killed_at,
+    "killed_once_in_encoder": killed_once_in_encoder,
+    "held_in_encoder": held_in_encoder,
+}
+
+
+@cache
+def _harm(folder: str, fault: str, *arguments: str) -> None:
+    """Let a fault happen in this process; once, however often Dagster rebuilds the job."""
+    FAULTS[fault](Path(folder), *arguments)
+    # Pictures on the dashboard take most of a step's time, and are stored nowhere.
+    setattr(metadata, "_pictures", lambda exhibits: {})  # noqa: B010
+
+
+@cache
+def faulty_job(folder: str, job: str, fault: str, *arguments: str) -> dg.JobDefinition:
+    """Return a job of the pipeline in a folder, with the executor of the pipeline."""
+    _harm(folder, fault, *arguments)
+    return _rig(Path(folder)).definitions.resolve_job_def(job)
+
+
+def _rig(folder: Path) -> Rig:
+    return Rig(folder, storage=os.environ.get(STORAGE_VARIABLE))
+
+
+@cache
+def faulty_job_in_process(folder: str, job: str, fault: str, *arguments: str) -> dg.JobDefinition:
+    """Return the same with all steps in the process of the run."""
+    return faulty_job(folder, job, fault, *arguments).with_executor_def(dg.in_process_executor)
+
+
+def execute(
+    build: Callable[..., dg.JobDefinition],
+    folder: Path,
+    job: str,
+    partition: str | None,
+    *fault: str,
+    parent_run: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run a job, from the failure of another run if one is named; raise if it fails."""
+    os.environ.update(environment or {})
+    arguments: tuple[Any, ...] = (str(folder), job, *(fault or (NONE,)))
+    # The name of this module as a program is no name to import it by.
+    rebuilt = dg.build_reconstructable_job(__spec__.name, build.__name__, reconstructable_args=arguments)
+    with _rig(folder) as rig:
+        dg.execute_job(
+            rebuilt,
+            rig.instance,
+            run_config=QUIET,
+            tags=_tags(partition),
+            raise_on_error=True,
+            reexecution_options=dg.ReexecutionOptions.from_failure(parent_run, rig.instance) if parent_run else None,
+        )
+
+
+def _tags(partition: str | None) -> dict[str, str]:
+    if partition is None:
+        return {}
+    table, _, ratio = partition.partition("|")
+    cell = {f"dagster/partition/{DATASET}": table, f"dagster/partition/{RATIO}": ratio} if ratio else {}
+    return {"dagster/partition": partition, **cell}
+
+
+if __name__ == "__main__":
+    execute(faulty_job, Path(sys.argv[1]), sys.argv[2], sys.argv[3], *sys.argv[4:])

@@ -1,0 +1,155 @@
+"""The pipeline as it lives: Dagster's real daemon and dashboard, as processes of their own, over the folder of a rig.
+
+What belongs here: starting and stopping them, asking them, waiting for what they do. What they should do is for the
+tests to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster._core.scheduler.instigation import TickStatus
+
+from c2tc_pipeline.pipeline.schedules import UNFINISHED
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
+from c2tc_pipeline_tests.storage.s3_server import free_ports
+
+WORKSPACE = Path(__file__).parents[2] / "workspace.yaml"
+PATIENCE = 900.0
+"""Seconds until something that does not happen fails the test; a free machine needs a small part of it."""
+
+
+class Site(Rig):
+    """A rig on which programs of Dagster work."""
+
+    @contextmanager
+    def running(self, program: str, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a program of Dagster, and end it in the end with all that it started."""
+        with self._log(program).open("ab") as stream:
+            process = subprocess.Popen(
+                [str(Path(sys.executable).with_name(program)), *arguments, "-w", str(WORKSPACE)],
+                cwd=self.folder,
+                env={**os.environ, **self._environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            # Code servers, runs and steps are in its group; a polite stop would wait for all of them.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def call(self, program: str, *arguments: str) -> None:
+        """Run a program of Dagster to its end."""
+        with self.running(program, *arguments) as process:
+            assert process.wait(PATIENCE) == 0, self.said
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            "DAGSTER_HOME": str(self.folder / "home"),
+            "C2TC_CATALOGUE": str(self.folder / "catalog.yaml"),
+            "C2TC_STORAGE": self.storage,
+            "C2TC_CACHE_DIR": str(self.folder / "cache"),
+            "C2TC_SENSOR_SECONDS": "1",
+            "OMP_NUM_THREADS": "1",
+            "no_proxy": "127.0.0.1",
+        }
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        give_up = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < give_up, f"In {PATIENCE:g} s it did not come to that. {self.said}"
+            # Asking costs the machine something, too.
+            time.sleep(1)
+
+    def wait_for_quiet(self, sensors: Iterable[str], ticks: int = 2) -> None:
+        """Wait until no run is left, and then until each of these sensors has looked so many times more."""
+        self.wait_until(lambda: not self.runs(*UNFINISHED))
+        since = time.time()
+        self.wait_until(lambda: all(self._ticks(sensor, since) >= ticks for sensor in sensors))
+
+    def _ticks(self, sensor: str, since: float) -> int:
+        [state] = [state for state in self.instance.all_instigator_state() if state.instigator_name == sensor]
+        ended = [TickStatus.SKIPPED, TickStatus.SUCCESS]
+        origin, selector = state.instigator_origin_id, state.selector_id
+        return len(self.instance.get_ticks(origin, selector, after=since, limit=100, statuses=ended))
+
+    def made(self) -> Counter[str]:
+        """Return how many times each partition of each asset was made."""
+        return Counter(
+            f"{key.to_user_string()}/{record.partition_key or 'all'}"
+            for key in self.instance.get_asset_keys()
+            for record in self.instance.fetch_materializations(key, limit=1000).records
+        )
+
+    def runs(self, *statuses: dg.DagsterRunStatus) -> list[dg.DagsterRun]:
+        """Return the runs with one of these statuses, all of them by default."""
+        return list(self.instance.get_runs(dg.RunsFilter(statuses=list(statuses))))
+
+    def _log(self, program: str) -> Path:
+        return self.folder / f"{program}.log"
+
+    @property
+    def said(self) -> str:
+        """What the programs printed, the end of it, for whoever has to find out what went wrong."""
+        logs = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-20_000:]}" for path in logs)
+
+
+class Dashboard:
+    """A running dashboard.
+
+    Parameters
+    ----------
+    url : str
+        Its address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """Return the answer to a GraphQL query."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(f"{self.url}/graphql", body, {"Content-Type": "application/json"})
+        # A proxy of the environment is not for the loopback.
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE) as response:
+            answer: dict[str, Any] = json.load(response)
+        assert "errors" not in answer, answer["errors"]
+        data: dict[str, Any] = answer["data"]
+        return data
+
+
+@contextmanager
+def running_dashboard(site: Site) -> Iterator[Dashboard]:
+    """Start the dashboard of a site on a free port of the loopback, and wait until it has loaded the pipeline."""
+    [port] = free_ports(1)
+    dashboard = Dashboard(f"http://127.0.0.1:{port}")
+    with site.running("dagster-webserver", "-h", "127.0.0.1", "-p", str(port)) as process:
+
+        def answers() -> bool:
+            assert process.poll() is None, site.said
+            try:
+                return bool(dashboard.ask("{ assetNodes { id } }")["assetNodes"])
+            except OSError:
+                return False
+
+        site.wait_until(answers)
+        yield dashboard

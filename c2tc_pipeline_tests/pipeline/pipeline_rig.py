@@ -1,0 +1,216 @@
+"""The real pipeline on small tables, in a folder that holds all of it: sources, catalogue, store, cache and instance.
+
+What belongs here: changing tables and settings, running, ticking, and looking at what came out. What should come out
+is for the tests to say.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import dagster as dg
+import pandas as pd
+import yaml
+
+from c2tc_pipeline.definitions import build_defs
+from c2tc_pipeline.pipeline.formats import TIMINGS_NAME
+from c2tc_pipeline.pipeline.instance import open_instance
+from c2tc_pipeline.pipeline.io_managers import artefact_key
+from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST, LEADERBOARD, REPORT
+from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG
+from c2tc_pipeline.pipeline.resources import CacheResource
+from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
+from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
+
+Launched = dict[str, set[str | None]]
+Versions = dict[tuple[str, str | None], str]
+
+AT_ONCE = dg.RetryPolicy(max_retries=2)
+"""Two more tries, without a pause."""
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+JOBS = {"ingest_job": INGEST, "condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": LEADERBOARD}
+
+
+class Rig:
+    """A pipeline in a folder; a context manager, which ends the connections of its instance.
+
+    Parameters
+    ----------
+    folder : Path
+        Where everything is; the same folder is the same pipeline, in another process too.
+    storage : str, optional
+        Where artefacts go, instead of into the folder.
+    """
+
+    def __init__(self, folder: Path, *, storage: str | None = None) -> None:
+        self.folder = folder
+        self.storage = storage or str(folder / "store")
+        self.retries = AT_ONCE
+        self.overrides: dict[str, Any] = {"cache": CacheResource(directory=str(folder / "cache"))}
+        self.cursor: Any = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.instance = self._stack.enter_context(open_instance(self.folder / "home"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def copy_to(self, folder: Path) -> Rig:
+        """Return the same pipeline in another folder, not entered yet; what happens there leaves this one alone."""
+        shutil.copytree(self.folder, folder)
+        copied = Rig(folder)
+        copied.cursor = self.cursor
+        return copied
+
+    # What there is to make.
+
+    def add(self, name: str, frame: pd.DataFrame | None = None, **fields: Any) -> None:
+        """Deliver a table and describe it in the catalogue, with settings that keep its tests short."""
+        self.deliver(name, mixed_table() if frame is None else frame)
+        quick = {"ratios": [0.1], "evaluation": {"seeds": 1, "models": ["boosting"]}}
+        self._write({**self._read(), name: {"source": f"{name}.parquet", "label": "outcome", **quick, **fields}})
+
+    def change(self, name: str, **fields: Any) -> None:
+        """Change fields of a table's description."""
+        tables = self._read()
+        self._write({**tables, name: {**tables[name], **fields}})
+
+    def deliver(self, name: str, frame: pd.DataFrame) -> None:
+        """Replace the source of a table."""
+        frame.to_parquet(self.folder / f"{name}.parquet")
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return load_catalogue(self._catalogue_path)
+
+    @property
+    def definitions(self) -> dg.Definitions:
+        """The real ones, over the catalogue as it is now."""
+        return build_defs(self.catalogue, storage=self.storage, retries=self.retries, resource_overrides=self.overrides)
+
+    @property
+    def _catalogue_path(self) -> Path:
+        return self.folder / "catalog.yaml"
+
+    def _read(self) -> dict[str, Any]:
+        return yaml.safe_load(self._catalogue_path.read_text())["tables"] if self._catalogue_path.exists() else {}
+
+    def _write(self, tables: Mapping[str, Any]) -> None:
+        self._catalogue_path.write_text(yaml.safe_dump({"tables": dict(tables)}, sort_keys=False))
+
+    # Making it.
+
+    def run(self, job: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+        """Run a job in this process; it may fail."""
+        return self._execute(self.definitions.resolve_job_def(job), partition)
+
+    def run_all(self) -> None:
+        """Run every job for everything it should make, parents first."""
+        for job, assets in JOBS.items():
+            for partition in partition_keys(assets[0], self.catalogue):
+                succeeded(self.run(job, partition))
+
+    def make(self, asset: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+        """Materialise one asset with its checks, as a launch by hand does; it may fail."""
+        whole = self.definitions.resolve_implicit_global_asset_job_def()
+        return self._execute(whole.get_subset(asset_selection={dg.AssetKey(asset)}), partition)
+
+    def _execute(self, job: dg.JobDefinition, partition: str | None) -> dg.ExecuteInProcessResult:
+        return job.execute_in_process(
+            instance=self.instance, partition_key=partition, raise_on_error=False, run_config=QUIET
+        )
+
+    def tick(self) -> Launched:
+        """Return what one evaluation of the automation conditions launches."""
+        result = dg.evaluate_automation_conditions(self.definitions, self.instance, cursor=self.cursor)
+        self.cursor = result.cursor
+        launched = {name: set(result.get_requested_partitions(dg.AssetKey(name))) for name in PARENTS}
+        return {name: keys for name, keys in launched.items() if keys}
+
+    def settle(self) -> list[Launched]:
+        """Tick, make what is launched, and so on until nothing is; return what was, tick by tick."""
+        ticks: list[Launched] = []
+        while launched := self.tick():
+            ticks.append(launched)
+            for asset, keys in launched.items():
+                for key in sorted(keys, key=str):
+                    succeeded(self.make(asset, key))
+        return ticks
+
+    # What came out.
+
+    @cached_property
+    def store(self) -> ArtefactStore:
+        return ArtefactStore(self.storage)
+
+    def event(self, asset: str, partition: str | None = None) -> dg.AssetMaterialization:
+        """Return the newest materialisation."""
+        wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition] if partition else None)
+        found = self.instance.fetch_materializations(wanted, limit=1).records[0].asset_materialization
+        assert found is not None
+        return found
+
+    def told(self, asset: str, partition: str | None = None) -> dict[str, Any]:
+        """Return the metadata of the newest materialisation, as plain values."""
+        return {name: value.value for name, value in self.event(asset, partition).metadata.items()}
+
+    def versions(self, *assets: str) -> Versions:
+        """Return the data versions of all partitions of some assets, or of all that were made."""
+        return {
+            (asset, key): (self.event(asset, key).tags or {})[DATA_VERSION_TAG]
+            for asset in assets or PARENTS
+            for key in partition_keys(asset, self.catalogue)
+            if self.store.latest(artefact_key(asset, key))
+        }
+
+    def stored_files(self, *assets: str) -> dict[str, bytes]:
+        """Return the verified files of every newest version, all but timings, by asset, partition and name."""
+        files = {}
+        for asset in assets or PARENTS:
+            for key in partition_keys(asset, self.catalogue):
+                name = artefact_key(asset, key)
+                if not self.store.latest(name):
+                    continue
+                with self.store.fetch(name) as directory:
+                    for path in sorted(directory.rglob("*")):
+                        if path.is_file() and path.name != TIMINGS_NAME:
+                            files[f"{name}/{path.relative_to(directory).as_posix()}"] = path.read_bytes()
+        return files
+
+
+def succeeded(result: dg.ExecuteInProcessResult) -> None:
+    """Make sure that a run succeeded, or say why it did not."""
+    failures = [event.step_failure_data.error_display_string for event in result.all_events if event.is_step_failure]
+    assert result.success, "\n".join(failures)
+
+
+def failure_of(result: dg.ExecuteInProcessResult, step: str) -> str:
+    """Return the sentence with which a step failed on purpose."""
+    (failed,) = (event.step_failure_data for event in result.all_events if event.is_step_failure)
+    assert failed.user_failure_data is not None
+    assert [event.step_key for event in result.all_events if event.is_step_failure] == [step]
+    return failed.user_failure_data.description or ""
+
+
+def tries_of(result: dg.ExecuteInProcessResult, step: str) -> int:
+    """Return how many times a step was begun."""
+    begun = {"STEP_START", "STEP_RESTARTED"}
+    return sum(event.event_type_value in begun and event.step_key == step for event in result.all_events)
+
+
+def check_of(result: dg.ExecuteInProcessResult, name: str) -> dg.AssetCheckEvaluation:
+    """Return the verdict of a check."""
+    (found,) = (verdict for verdict in result.get_asset_check_evaluations() if verdict.check_name == name)
+    return found

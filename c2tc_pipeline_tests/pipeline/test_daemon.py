@@ -1,0 +1,101 @@
+"""The pipeline left to itself: with its sensors on, the real daemon makes what is to be made, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from c2tc_pipeline.pipeline.automation import SENSOR_NAME
+from c2tc_pipeline_tests.pipeline.live import Site
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
+
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
+
+TABLE = "people"
+CELL = f"{TABLE}|0.1"
+SENSORS = ("source_sensor", SENSOR_NAME)
+TOKEN = "canary-token-3c8a"
+
+
+@dataclass
+class Webhook:
+    """A webhook that keeps what it gets."""
+
+    url: str
+    received: list[dict[str, Any]] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def webhook() -> Iterator[Webhook]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            kept.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        kept = Webhook(f"http://127.0.0.1:{server.server_address[1]}/{TOKEN}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield kept
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def site(webhook: Webhook, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site where everything was made before its daemon started."""
+    with Site(tmp_path_factory.mktemp("site")) as site:
+        site.add(TABLE, mixed_table(400))
+        site.run_all()
+        with site.running("dagster-daemon", "run", C2TC_WEBHOOK_URL=webhook.url):
+            site.call("dagster", "sensor", "start", "--start-all")
+            site.wait_for_quiet(SENSORS)
+            yield site
+
+
+def failed(site: Site) -> list[str]:
+    return [run.run_id for run in site.runs(dg.DagsterRunStatus.FAILURE)]
+
+
+def checked(site: Site, run: dg.DagsterRun) -> set[str]:
+    """Return the names of the checks that a run evaluated."""
+    return {
+        entry.dagster_event.asset_check_evaluation_data.check_name
+        for entry in site.instance.all_logs(run.run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+        if entry.dagster_event is not None
+    }
+
+
+def test_what_is_up_to_date_is_left_alone(site: Site, webhook: Webhook) -> None:
+    assert set(site.made().values()) == {1}, site.said
+    assert webhook.received == []
+
+
+def test_a_setting_remakes_what_reads_it_while_a_bad_delivery_is_told_and_stops(site: Site, webhook: Webhook) -> None:
+    """Both at once, because the daemon reads the catalogue anew only once a minute."""
+    made, versions, by_hand = site.made(), site.versions("validated_table", "condensed_table"), len(site.runs())
+    site.change(TABLE, evaluation={"seeds": 2, "models": ["boosting"]})
+    site.deliver(TABLE, mixed_table(400).drop(columns="amount"))
+    affected = {f"raw_table/{TABLE}", f"evaluation_scores/{CELL}", f"report/{TABLE}", "leaderboard/all"}
+    site.wait_until(lambda: affected <= (site.made() - made).keys() and bool(webhook.received))
+    site.wait_for_quiet(SENSORS)
+    assert site.made() - made == dict.fromkeys(affected, 1), site.said
+    assert site.versions("validated_table", "condensed_table") == versions
+    [message] = webhook.received
+    assert (message["job"], message["partition"], message["step"]) == ("ingest_job", TABLE, "raw_table_fits_schema")
+    assert "fits_schema" in message["error"]
+    assert failed(site) == [message["run_id"]]
+    assert TOKEN not in site.said
+    launched = site.runs()[:-by_hand]
+    assert set().union(*(checked(site, run) for run in launched)) == {"fits_schema", "label_drift", "accurate_enough"}

@@ -1,0 +1,89 @@
+"""What people see: the real dashboard in a real browser, over a pipeline that was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
+from c2tc_pipeline_tests.pipeline.live import Dashboard, Site
+from c2tc_pipeline_tests.pipeline.shown_site import CELL, CLOSED, shown_site
+from c2tc_pipeline_tests.tools.browser import Page
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
+
+pytestmark = pytest.mark.slow
+
+LOADED = "[...document.images].filter(image => image.naturalWidth > 0)"
+STALENESS = """query ($asset: [String!]!, $partition: String) {
+  assetNodes(assetKeys: [{path: $asset}]) { staleStatus(partition: $partition) }
+}"""
+NIGHT = """mutation ($schedule: ScheduleSelector!) {
+  scheduleDryRun(selectorData: $schedule, timestamp: 1800000000) {
+    ... on PythonError { message }
+    ... on DryRunInstigationTick { evaluationResult { skipReason runRequests { runKey } error { message } } }
+  }
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site on which everything was made."""
+    with shown_site(tmp_path_factory.mktemp("site"), mixed_table(400)) as site:
+        yield site
+
+
+@pytest.fixture
+def page(window: Page, dashboard: Dashboard) -> Iterator[Page]:
+    """A page of the dashboard, which must have no reason to complain and ask nobody else."""
+    yield window
+    assert window.console_errors == []
+    assert [address for address in window.requests if not address.startswith(dashboard.url)] == []
+
+
+def says(page: Page, *texts: str) -> None:
+    """Wait until a page says all of these."""
+    for text in texts:
+        page.wait_until(f"document.body.innerText.includes({text!r})")
+
+
+def test_it_lists_every_asset(page: Page, dashboard: Dashboard) -> None:
+    page.open(f"{dashboard.url}/assets")
+    says(page, *PARENTS)
+
+
+def test_a_partition_shows_its_numbers_and_pictures(page: Page, dashboard: Dashboard, site: Site) -> None:
+    page.open(f"{dashboard.url}/assets/condensed_table?view=partitions&partition={quote(CELL)}")
+    told = site.told("condensed_table", CELL)
+    says(page, CELL, "rows_in", str(told["rows_in"]), "objective", str(told["objective"]), "projection")
+    assert page.evaluate(f"{CLOSED}.length") == 2
+    for number, first_words in enumerate(("Bars of the share", "Scatter plot of")):
+        page.evaluate(f"{CLOSED}[{number}].click()")
+        page.wait_until(f"{LOADED}.some(image => image.alt.startsWith('{first_words}'))")
+        page.evaluate("[...document.querySelectorAll('button')].find(button => button.innerText == 'Close').click()")
+        page.wait_until("document.images.length == 0")
+
+
+def test_the_checks_of_an_asset_are_listed(page: Page, dashboard: Dashboard) -> None:
+    page.open(f"{dashboard.url}/assets/condensed_table?view=checks")
+    says(page, "few_repeated_rows", "near_bound", "condensed rows repeat a source row", "Passed")
+
+
+def test_nothing_looks_out_of_date_after_a_run(dashboard: Dashboard, site: Site) -> None:
+    for asset in PARENTS:
+        for partition in partition_keys(asset, site.catalogue):
+            [node] = dashboard.ask(STALENESS, asset=[asset], partition=partition)["assetNodes"]
+            assert (asset, node["staleStatus"]) == (asset, "FRESH")
+
+
+@pytest.mark.parametrize("job", ["ingest", "condense", "report", "leaderboard"])
+def test_the_schedules_have_nothing_to_do_after_a_run(dashboard: Dashboard, job: str) -> None:
+    schedule = {
+        "scheduleName": f"{job}_nightly",
+        "repositoryName": "__repository__",
+        "repositoryLocationName": "c2tc_pipeline.definitions",
+    }
+    tick = dashboard.ask(NIGHT, schedule=schedule)["scheduleDryRun"]
+    assert tick["evaluationResult"]["skipReason"] == "Everything is up to date.", tick
+    assert tick["evaluationResult"]["runRequests"] == []

@@ -1,0 +1,217 @@
+"""Memory that runs out, connections that break and mistakes, inside the steps of the real pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pytest
+
+from c2tc_pipeline.clustering import torch_engine
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation import steps
+from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
+from c2tc_pipeline.evaluation.models import network
+from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline.pipeline.io_managers import StoreIOManager
+from c2tc_pipeline.pipeline.resources import CacheResource, DeviceResource
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, tries_of
+from c2tc_pipeline_tests.tools.faults import MESSAGE, Always, Memory, pretended_devices
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
+
+CELL = "people|0.1"
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A table with words and an MLP, everything made on the CPU without disturbance."""
+    with pytest.MonkeyPatch.context() as patch, Rig(tmp_path_factory.mktemp("made")) as rig:
+        patch.setattr(metadata, "_pictures", lambda exhibits: {})
+        rig.add(
+            "people",
+            mixed_table(300, words=True),
+            settings={"strings": "similarity"},
+            evaluation={"seeds": 1, "models": ["mlp"]},
+        )
+        assert rig.run("ingest_job", "people").success
+        assert rig.run("condense_job", CELL).success
+        yield rig
+
+
+@pytest.fixture
+def rig(made: Rig, tmp_path: Path) -> Iterator[Rig]:
+    """A copy of it, with nothing in the cache that would make a step short."""
+    with made.copy_to(tmp_path / "rig") as rig:
+        rig.overrides |= cached_in(rig.folder / "cold")
+        yield rig
+
+
+def cached_in(folder: Path) -> dict[str, Any]:
+    return {"cache": CacheResource(directory=str(folder))}
+
+
+def on(device: str) -> dict[str, Any]:
+    return {"device": DeviceResource(device=device)}
+
+
+def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory) -> str:
+    """Let memory run out inside the work of an asset; return what the work is called."""
+    if asset == "encoder":
+        limited = memory.under(FactorisedAutoencoder.summed_loss, lambda model, rows: len(rows.weight))
+        monkeypatch.setattr(FactorisedAutoencoder, "summed_loss", limited)
+        return "autoencoder training"
+    if asset == "evaluation_scores":
+        build = network.train
+
+        def train(made: Callable[[], Any], *arguments: Any, **options: Any) -> Any:
+            def limited() -> Any:
+                built = made()
+                built.forward = memory.under(built.forward, len)
+                return built
+
+            trained = build(limited, *arguments, **options)
+            # Predictions are not what memory is short for.
+            del trained.forward
+            return trained
+
+        monkeypatch.setattr(network, "train", train)
+        return "network training"
+    limited = memory.under(torch_engine._nearest, lambda X, centers: len(X))
+    monkeypatch.setattr(torch_engine, "_nearest", limited)
+    return "k-means"
+
+
+@pytest.mark.parametrize(("asset", "partition", "batch"), [("encoder", "people", 2), ("evaluation_scores", CELL, 3)])
+def test_out_of_memory_on_the_device_ends_on_the_cpu_with_the_same_bytes(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, asset: str, partition: str, batch: int
+) -> None:
+    before = rig.versions(asset)
+    work = out_of_memory_in(monkeypatch, asset, Memory(at=[batch * (attempt + 1) for attempt in range(4)]))
+    rig.overrides |= on("cuda")
+    with pretended_devices(monkeypatch):
+        result = rig.make(asset, partition)
+    assert result.success
+    assert tries_of(result, asset) == 1, "the ladder is climbed down inside the step"
+    told = rig.told(asset, partition)
+    assert told["device"] == "cuda"
+    assert told["fallbacks"] == 4
+    assert told["fallback_steps"][0] == f"{work}: cuda -> cuda, 1/2 batch ({MESSAGE})"
+    assert told["fallback_steps"][-1] == f"{work}: cuda, 1/8 batch -> cpu ({MESSAGE})"
+    assert not told["cache_hit"]
+    assert rig.versions(asset) == before
+
+
+@pytest.mark.parametrize("asset", ["cluster_allocation", "condensed_table"])
+def test_k_means_falls_back_to_smaller_blocks(rig: Rig, monkeypatch: pytest.MonkeyPatch, asset: str) -> None:
+    rig.overrides |= on("cuda")
+    with pretended_devices(monkeypatch):
+        assert rig.make(asset, CELL).success
+        undisturbed = StoreIOManager(root=rig.storage).read(asset, CELL)
+        rig.overrides |= cached_in(rig.folder / "colder")
+        work = out_of_memory_in(monkeypatch, asset, Memory(at={3}))
+        result = rig.make(asset, CELL)
+    assert result.success
+    told = rig.told(asset, CELL)
+    assert told["fallback_steps"] == [f"{work}: cuda -> cuda, 1/2 batch ({MESSAGE})"]
+    found = StoreIOManager(root=rig.storage).read(asset, CELL)
+    np.testing.assert_array_equal(found.allocation.counts, undisturbed.allocation.counts)
+    assert found.allocation.objective == pytest.approx(undisturbed.allocation.objective, rel=1e-6)
+
+
+def test_when_nothing_helps_the_step_fails_after_all_its_tries(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rig.versions()
+    out_of_memory_in(monkeypatch, "encoder", Memory(at=Always()))
+    result = rig.make("encoder", "people")
+    assert not result.success
+    assert tries_of(result, "encoder") == 3, "another process may have filled the device, so it is tried again"
+    assert rig.versions() == before
+
+
+class Breaking:
+    """A function that raises an error as often as it is told, then works."""
+
+    def __init__(self, function: Callable[..., Any], error: Exception, times: int) -> None:
+        self.function = function
+        self.error = error
+        self.left = times
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.left -= 1
+        if self.left >= 0:
+            raise self.error
+        return self.function(*arguments, **options)
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, error: Exception, times: int) -> None:
+    monkeypatch.setattr(steps, "fit_encoder", Breaking(steps.fit_encoder, error, times))
+
+
+def test_what_passes_by_itself_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rig.versions("encoder")
+    broken(monkeypatch, ConnectionError("the line is dead"), 1)
+    result = rig.make("encoder", "people")
+    assert result.success
+    assert tries_of(result, "encoder") == 2
+    assert rig.versions("encoder") == before
+    assert rig.told("encoder", "people")["version"] == 2
+
+
+def test_tries_come_to_an_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, ConnectionError("the line is dead"), 99)
+    result = rig.make("encoder", "people")
+    assert not result.success
+    assert tries_of(result, "encoder") == 1 + rig.retries.max_retries
+
+
+def test_a_mistake_is_not_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, InputError("The table is upside down; turn it around."), 1)
+    result = rig.make("encoder", "people")
+    assert failure_of(result, "encoder") == "The table is upside down; turn it around."
+    assert tries_of(result, "encoder") == 1
+
+
+def test_a_device_that_is_not_there_is_refused_at_once(rig: Rig) -> None:
+    rig.overrides |= on("cuda")
+    result = rig.make("encoder", "people")
+    assert "'cuda' was asked for but is not available" in failure_of(result, "encoder")
+    assert tries_of(result, "encoder") == 1
+
+
+def test_an_input_that_was_damaged_is_named_and_not_tried_again(rig: Rig) -> None:
+    published = rig.store.latest("encoded_table/people")
+    assert published is not None
+    path = Path(rig.store.address(published)) / "rows.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    result = rig.make("cluster_allocation", CELL)
+    assert "rows.npy' does not match its manifest" in failure_of(result, "cluster_allocation")
+    assert tries_of(result, "cluster_allocation") == 1
+
+
+@pytest.mark.parametrize("kind", ["autoencoder", "loss-curves", "scores"])
+def test_a_damaged_cache_entry_is_made_again(made: Rig, tmp_path: Path, kind: str) -> None:
+    asset = {"autoencoder": "encoder", "loss-curves": "cluster_allocation", "scores": "evaluation_scores"}[kind]
+    with made.copy_to(tmp_path / "rig") as rig:
+        before = rig.versions(asset)
+        entries = [path for path in (rig.folder / "cache" / kind).rglob("*") if path.is_file()]
+        assert entries
+        for path in entries:
+            path.write_bytes(path.read_bytes()[:-1])
+        assert rig.make(asset, "people" if asset == "encoder" else CELL).success
+        assert not rig.told(asset, "people" if asset == "encoder" else CELL)["cache_hit"]
+        assert rig.versions(asset) == before
+
+
+def test_the_policy_is_the_one_that_was_given(rig: Rig) -> None:
+    rig.retries = dg.RetryPolicy(max_retries=7)
+    for asset in ("raw_table", "leaderboard"):
+        assert rig.definitions.resolve_assets_def(asset).op.retry_policy == rig.retries

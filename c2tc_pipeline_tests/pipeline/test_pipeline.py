@@ -1,0 +1,199 @@
+"""The whole pipeline on one small table: what is stored, what is told about it, and how the assets are described."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from c2tc_pipeline.cli.job import condense_to_directory
+from c2tc_pipeline.definitions import build_defs
+from c2tc_pipeline.pipeline.asset_options import GPU_POOL, RETRIES
+from c2tc_pipeline.pipeline.io_managers import StoreIOManager
+from c2tc_pipeline.pipeline.ledger import Ledger
+from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, partition_keys
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
+
+RATIOS = (0.1, 0.05)
+CELLS = [f"people|{ratio}" for ratio in RATIOS]
+SCHEMA, LINEAGE, ROWS = "dagster/column_schema", "dagster/column_lineage", "dagster/row_count"
+EVERYWHERE = {"seconds", "peak_memory_mb", "replaces_version", "version", "path", "bytes"}
+PROMISED = {
+    "raw_table": {
+        ROWS,
+        SCHEMA,
+        "columns",
+        "cells_missing",
+        "source",
+        "source_version",
+        "source_bytes",
+        "classes",
+        "class_shares",
+    },
+    "validated_table": {ROWS, SCHEMA, LINEAGE, "roles", "notices", "train_rows", "validation_rows", "test_rows"},
+    "encoder": {"columns_in", "columns_encoded", "encodings", "cache_hit", "autoencoder_loss", "device"},
+    "encoded_table": {ROWS, SCHEMA, LINEAGE, "columns_encoded", "megabytes", "validation_rows"},
+    "cluster_allocation": {"rows_out", "planned_objective", "planned_bound", "cache_hit", "allocation", "device"},
+    "condensed_table": {
+        *(ROWS, SCHEMA, LINEAGE, "rows_in", "rows_out", "objective", "bound", "gap", "singletons", "repeated_rows"),
+        "repeated_rows_by_reason",
+    },
+    "evaluation_scores": {
+        *("cache_hit", "cache_hits", "scores", "device"),
+        *(
+            f"boosting_{kind}_{metric}"
+            for kind in ("condensed", "random", "whole")
+            for metric in ("accuracy", "macro_f1")
+        ),
+    },
+    "report": {"ratios", "kilobytes", "page"},
+    "leaderboard": {ROWS, "tables", "leaderboard"},
+}
+PICTURES = {
+    "cluster_allocation": {"loss_curves", "search"},
+    "condensed_table": {"class_shares_picture", "projection"},
+    "report": {"accuracy_by_ratio", "macro_f1_by_ratio"},
+}
+ON_THE_GPU = {"encoder", "cluster_allocation", "condensed_table", "evaluation_scores"}
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One table at two ratios, all of it made; nothing here changes it."""
+    with Rig(tmp_path_factory.mktemp("pipeline")) as rig:
+        rig.add("people", mixed_table(400, words=True), ratios=list(RATIOS), settings={"strings": "similarity"})
+        rig.run_all()
+        yield rig
+
+
+def stored(rig: Rig, asset: str, partition: str | None = None) -> Any:
+    return StoreIOManager(root=rig.storage).read(asset, partition)
+
+
+def test_every_asset_is_made_once_and_up_to_date(rig: Rig) -> None:
+    for asset in PARENTS:
+        for key in partition_keys(asset, rig.catalogue):
+            assert rig.told(asset, key)["version"] == 1
+        assert Ledger(rig.instance, rig.catalogue).out_of_date(asset) == []
+
+
+def test_what_is_stored_loads(rig: Rig) -> None:
+    for asset in PARENTS:
+        for key in partition_keys(asset, rig.catalogue):
+            assert stored(rig, asset, key) is not None
+    pd.testing.assert_frame_equal(stored(rig, "raw_table", "people"), pd.read_parquet(rig.folder / "people.parquet"))
+    page = stored(rig, "report", "people")
+    assert page.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_the_condensed_rows_are_those_of_the_command(rig: Rig, ratio: float, tmp_path: Path) -> None:
+    ours = stored(rig, "condensed_table", f"people|{ratio}")
+    spec = rig.catalogue["people"]
+    spec = spec.model_copy(update={"source": rig.catalogue.resolve_source(spec)})
+    theirs = condense_to_directory(spec, tmp_path / "out", name="people", ratio=ratio, split=True)
+    for part in ("X", "original", "membership", "projection", "roles"):
+        pd.testing.assert_frame_equal(getattr(ours, part), getattr(theirs, part))
+    pd.testing.assert_series_equal(ours.y, theirs.y)
+    pd.testing.assert_series_equal(ours.weight, theirs.weight)
+    np.testing.assert_array_equal(ours.allocation.counts, theirs.allocation.counts)
+    assert ours.summary["objective"] == theirs.summary["objective"]
+    assert [str(notice) for notice in ours.notices] == [str(notice) for notice in theirs.notices]
+
+
+@pytest.mark.parametrize("asset", PARENTS)
+def test_metadata_tells_what_was_promised(rig: Rig, asset: str) -> None:
+    for key in partition_keys(asset, rig.catalogue):
+        told = rig.told(asset, key)
+        assert EVERYWHERE | PROMISED[asset] <= set(told)
+        assert "fallbacks" not in told
+        for name in PICTURES.get(asset, ()):
+            assert_picture(told[name])
+
+
+def assert_picture(markdown: str) -> None:
+    found = re.search(r"!\[[^\]]+\]\(data:image/(svg\+xml|png);base64,([^)]+)\)", markdown)
+    assert found is not None
+    data = base64.b64decode(found[2])
+    assert len(data) > 2000
+    assert (b"<svg" in data) if found[1] == "svg+xml" else data.startswith(b"\x89PNG")
+
+
+def test_the_numbers_fit_together(rig: Rig) -> None:
+    sides = [rig.told("validated_table", "people")[f"{side}_rows"] for side in ("train", "validation", "test")]
+    assert sum(sides) == rig.told("raw_table", "people")[ROWS] == 400
+    assert rig.told("encoded_table", "people")[ROWS] == sides[0]
+    for cell, ratio in zip(CELLS, RATIOS, strict=True):
+        condensed, planned = rig.told("condensed_table", cell), rig.told("cluster_allocation", cell)
+        assert condensed["rows_in"] == sides[0]
+        assert condensed["rows_out"] == condensed[ROWS] == planned["rows_out"] == round(ratio * sides[0])
+        assert 0 < condensed["bound"] <= condensed["objective"]
+        scores = rig.told("evaluation_scores", cell)
+        assert 0.2 < scores["boosting_whole_accuracy"] <= 1
+    assert rig.told("leaderboard")[ROWS] == len(RATIOS) * 3
+
+
+def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:
+    columns = set(mixed_table().columns)
+    behind = {
+        asset: rig.told(asset, "people")[LINEAGE].deps_by_column for asset in ("validated_table", "encoded_table")
+    }
+    assert set(behind["validated_table"]) == columns
+    assert behind["validated_table"]["job"] == [dg.TableColumnDep(dg.AssetKey("raw_table"), "job")]
+    assert {dep.column_name for deps in behind["encoded_table"].values() for dep in deps} == columns - {"outcome"}
+    encoded = {column.name for column in rig.told("encoded_table", "people")[SCHEMA].columns}
+    assert set(behind["encoded_table"]) == encoded
+    condensed = rig.told("condensed_table", CELLS[0])
+    assert set(condensed[LINEAGE].deps_by_column) == {column.name for column in condensed[SCHEMA].columns} == columns
+
+
+def test_every_check_ran_and_the_blocking_one_passed(rig: Rig) -> None:
+    graph = rig.definitions.resolve_asset_graph()
+    names = {key.name for key in graph.asset_check_keys}
+    assert names == {"fits_schema", "label_drift", "few_repeated_rows", "near_bound", "accurate_enough"}
+    assert [key.name for key in graph.asset_check_keys if graph.get(key).blocking] == ["fits_schema"]
+    for key in graph.asset_check_keys:
+        (newest, *_) = rig.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+        assert newest.status.value in ("SUCCEEDED", "FAILED")
+        assert key.name != "fits_schema" or newest.status.value == "SUCCEEDED"
+
+
+def test_every_asset_is_described(rig: Rig) -> None:
+    specs = {spec.key.to_user_string(): spec for spec in rig.definitions.resolve_all_asset_specs()}
+    assert set(specs) == set(PARENTS)
+    for name in PARENTS:
+        spec = specs[name]
+        assert spec.group_name in ("ingest", "encode", "condense", "evaluate", "report")
+        assert {"python"} < spec.kinds
+        assert spec.owners
+        assert spec.description
+        assert spec.code_version == ALGORITHM_VERSIONS[name]
+        assert spec.tags["c2tc/stage"] == spec.group_name
+        assert {dep.asset_key.to_user_string() for dep in spec.deps} == set(PARENTS[name])
+        assert (spec.automation_condition is None) == (name == "raw_table")
+
+
+def test_every_asset_is_tried_again_and_heavy_ones_share_a_pool(rig: Rig) -> None:
+    definitions = build_defs(rig.catalogue, storage=rig.storage)
+    for name in PARENTS:
+        operation = definitions.resolve_assets_def(name).op
+        assert operation.retry_policy == RETRIES
+        assert operation.pool == (GPU_POOL if name in ON_THE_GPU else None)
+    assert RETRIES.max_retries > 0
+    assert RETRIES.delay
+    assert (RETRIES.backoff, RETRIES.jitter) == (dg.Backoff.EXPONENTIAL, dg.Jitter.PLUS_MINUS)
+
+
+def test_a_hole_of_the_grid_is_refused_in_one_sentence(rig: Rig, tmp_path: Path) -> None:
+    with rig.copy_to(tmp_path / "rig") as copied:
+        copied.add("shops", mixed_table(300, seed=1), ratios=[0.2])
+        result = copied.make("cluster_allocation", "people|0.2")
+    assert "'people' is not condensed to the ratio 0.2" in failure_of(result, "cluster_allocation")

@@ -1,0 +1,298 @@
+"""The runner: which runs happen after which failure, what is told about them, and what Ctrl-C leaves behind.
+
+The assets do nothing unless a test says what; the whole pipeline is in ``test_cli_run.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.pipeline import runner
+from c2tc_pipeline.pipeline.instance import open_instance, prepare_home
+from c2tc_pipeline.pipeline.jobs import JOBS
+from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.run_events import RunEvent
+from c2tc_pipeline.pipeline.runner import TableRun, run_tables
+from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
+from c2tc_pipeline.pipeline.workplace import Workplace, chosen_cells
+from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
+from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue
+
+Deed = Callable[[str], object]
+AT_ONCE = dg.RetryPolicy(max_retries=1)
+
+
+@dataclass
+class Seen:
+    """A viewer that keeps what it is told, with the partition."""
+
+    events: list[tuple[str, RunEvent]] = field(default_factory=list)
+    partition: str = ""
+    # Whether to press Ctrl-C when told to wait.
+    impatient: bool = False
+
+    def begin(self, partition: str) -> None:
+        self.partition = partition
+
+    def __call__(self, event: RunEvent) -> None:
+        self.events.append((self.partition, event))
+        if self.impatient and event.kind == "waiting":
+            signal.raise_signal(signal.SIGINT)
+
+    def of(self, kind: str) -> list[tuple[str, str]]:
+        return [(partition, event.step) for partition, event in self.events if event.kind == kind]
+
+
+@dataclass(frozen=True)
+class ToyPlace(Workplace):
+    """A place whose assets do as the test says."""
+
+    deeds: dict[str, Deed] = field(default_factory=dict)
+    checks: Sequence[dg.AssetChecksDefinition] = ()
+
+    def definitions(self, catalogue: Catalogue) -> dg.Definitions:
+        partitions = Partitions.of(catalogue)
+
+        def make(name: str) -> dg.AssetsDefinition:
+            keys = partition_keys(name, catalogue)
+            divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
+
+            @dg.asset(
+                name=name,
+                partitions_def=divided,
+                deps=list(PARENTS[name]),
+                retry_policy=AT_ONCE,
+                pool="gpu" if name == "encoder" else None,
+            )
+            def toy() -> None:
+                context = dg.AssetExecutionContext.get()
+                self.deeds.get(name, str)(context.partition_key if divided else "")
+                context.add_output_metadata({"cache_hit": name == "encoder"})
+
+            return toy
+
+        return dg.Definitions([make(name) for name in PARENTS], asset_checks=self.checks, jobs=JOBS)
+
+
+@dataclass
+class Rig:
+    """Two tables with two ratios each, and what came of running them."""
+
+    folder: Path
+    seen: Seen = field(default_factory=Seen)
+    deeds: dict[str, Deed] = field(default_factory=dict)
+    checks: list[dg.AssetChecksDefinition] = field(default_factory=list)
+    exported: list[str] = field(default_factory=list)
+
+    def run(self, table: str | None = None, ratio: float | None = None) -> list[TableRun]:
+        catalogue = toy_catalogue(self.folder, "wide", "tall")
+        place = ToyPlace(
+            self.folder / "catalog.yaml", str(self.folder / "store"), self.home, self.deeds, checks=self.checks
+        )
+        chosen = chosen_cells(catalogue, table, ratio)
+        done, board = run_tables(place, catalogue, chosen, self.folder / "results", self.seen)
+        assert board == []
+        return done
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "dagster"
+
+
+@pytest.fixture
+def lasting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """A rig whose instance is in a folder, where another process or a later run finds what was left behind."""
+    made = Rig(tmp_path)
+    monkeypatch.setattr(runner, "export_results", lambda store, spec, folder: made.exported.append(spec.name))
+    return made
+
+
+@pytest.fixture
+def rig(lasting: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """A rig whose instance ends with the call, which is much quicker."""
+
+    def open_in_memory(home: Path) -> dg.DagsterInstance:
+        prepare_home(home)
+        return dg.DagsterInstance.ephemeral()
+
+    monkeypatch.setattr(runner, "open_instance", open_in_memory)
+    return lasting
+
+
+def fail_for(partition: str, error: BaseException) -> Deed:
+    def deed(found: str) -> None:
+        if found == partition:
+            raise error
+
+    return deed
+
+
+def test_all_runs_of_all_tables_in_order(rig: Rig) -> None:
+    wide, tall = rig.run()
+    assert rig.seen.of("made") == [
+        *[
+            (partition, asset)
+            for table in ("wide", "tall")
+            for partition, assets in [
+                (table, ("raw_table", "validated_table", "encoder", "encoded_table")),
+                (f"{table}|0.1", ("cluster_allocation", "condensed_table", "evaluation_scores")),
+                (f"{table}|0.01", ("cluster_allocation", "condensed_table", "evaluation_scores")),
+                (table, ("report",)),
+            ]
+            for asset in assets
+        ],
+        ("", "leaderboard"),
+    ]
+    assert [event.step for _, event in rig.seen.events if event.cached] == ["encoder", "encoder"]
+    assert [list(made.seconds) for made in (wide, tall)] == [[0.1, 0.01], [0.1, 0.01]]
+    assert [made.folder for made in (wide, tall)] == [rig.folder / "results" / name for name in ("wide", "tall")]
+    assert rig.exported == ["wide", "tall"]
+    assert wide.failures == tall.failures == []
+
+
+def test_one_table_at_one_ratio(rig: Rig) -> None:
+    [made] = rig.run("tall", 0.01)
+    assert list(made.seconds) == [0.01]
+    assert {partition for partition, _ in rig.seen.of("made")} == {"tall", "tall|0.01", ""}
+
+
+def test_a_table_that_fails_does_not_stop_the_next(rig: Rig) -> None:
+    rig.deeds["raw_table"] = fail_for("wide", dg.Failure("The table is empty; fill it.", allow_retries=False))
+    wide, tall = rig.run()
+    assert [(event.step, event.text, event.mistake) for event in wide.failures] == [
+        ("raw_table", "The table is empty; fill it.", True)
+    ]
+    assert (wide.seconds, wide.folder) == ({}, None)
+    assert tall.failures == []
+    assert rig.exported == ["tall"]
+    assert rig.seen.of("retrying") == []
+    assert ("", "leaderboard") in rig.seen.of("made")
+
+
+def test_a_ratio_that_fails_does_not_stop_the_others(rig: Rig) -> None:
+    rig.deeds["condensed_table"] = fail_for("wide|0.1", RuntimeError("the disk is full"))
+    [made] = rig.run("wide")
+    assert [(event.step, event.text, event.mistake) for event in made.failures] == [
+        ("condensed_table", "RuntimeError: the disk is full", False)
+    ]
+    assert rig.seen.of("retrying") == [("wide|0.1", "condensed_table")]
+    assert list(made.seconds) == [0.01]
+    assert rig.exported == ["wide"]
+
+
+def test_without_any_ratio_there_is_neither_report_nor_leaderboard(rig: Rig) -> None:
+    rig.deeds["cluster_allocation"] = lambda _: (_ for _ in ()).throw(dg.Failure("No.", allow_retries=False))
+    [made] = rig.run("wide")
+    assert len(made.failures) == 2
+    assert {"report", "leaderboard"}.isdisjoint(step for _, step in rig.seen.of("started"))
+    assert rig.exported == []
+
+
+def test_a_report_that_fails_leaves_the_results_as_they_were(rig: Rig) -> None:
+    rig.deeds["report"] = fail_for("wide", InputError("The page is too large; choose fewer ratios."))
+    [made] = rig.run("wide")
+    assert [(event.text, event.mistake) for event in made.failures] == [
+        ("The page is too large; choose fewer ratios.", True)
+    ]
+    assert (rig.exported, made.folder) == ([], None)
+
+
+def test_a_passing_disturbance_is_told_and_forgotten(rig: Rig) -> None:
+    tries: list[str] = []
+
+    def once(partition: str) -> None:
+        tries.append(partition)
+        if len(tries) == 1:
+            raise ConnectionError("reset by peer")
+
+    rig.deeds["raw_table"] = once
+    [made] = rig.run("wide", 0.1)
+    assert made.failures == []
+    [retry] = [event for _, event in rig.seen.events if event.kind == "retrying"]
+    assert retry.text == "ConnectionError: reset by peer"
+
+
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "warning"])
+def test_checks(rig: Rig, blocking: bool) -> None:
+    @dg.asset_check(asset="raw_table", blocking=blocking)
+    def tidy() -> dg.AssetCheckResult:
+        severity = dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN
+        return dg.AssetCheckResult(passed=False, severity=severity, description="Three rows are untidy.")
+
+    rig.checks.append(tidy)
+    [made] = rig.run("wide", 0.1)
+    if blocking:
+        assert [(event.text, event.mistake) for event in made.failures] == [("Three rows are untidy.", True)]
+        assert ("wide", "validated_table") not in rig.seen.of("started")
+    else:
+        assert made.failures == []
+        [warned] = [event for _, event in rig.seen.events if event.kind == "warned"]
+        assert (warned.step, warned.text) == ("raw_table: tidy", "Three rows are untidy.")
+
+
+def test_an_interrupt_ends_the_run_at_once_and_gives_the_slot_back(lasting: Rig) -> None:
+    tries: list[str] = []
+
+    def interrupt(partition: str) -> None:
+        tries.append(partition)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    lasting.deeds["encoder"] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        lasting.run()
+    assert tries == ["wide"]
+    assert lasting.exported == []
+    with open_instance(lasting.home) as instance:
+        [run] = instance.get_runs()
+        assert run.status == dg.DagsterRunStatus.FAILURE
+        # The daemon would launch a run again that a person has stopped.
+        assert run.tags["dagster/will_retry"] == "false"
+        assert instance.event_log_storage.get_concurrency_info("gpu").claimed_slots == []
+
+
+def test_an_interrupt_while_another_run_has_the_device(lasting: Rig) -> None:
+    with open_instance(lasting.home) as instance:
+        instance.event_log_storage.initialize_concurrency_limit_to_default("gpu")
+        instance.event_log_storage.claim_concurrency_slot("gpu", "another-run", "encoder")
+    lasting.seen.impatient = True
+    with pytest.raises(KeyboardInterrupt):
+        lasting.run()
+    assert lasting.seen.of("waiting") == [("wide", "encoder")]
+
+
+def test_a_run_that_was_killed_does_not_hold_up_the_next(lasting: Rig) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED_RUN, str(lasting.home)], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    lasting.seen.impatient = True
+    assert lasting.run("wide", 0.1)[0].failures == []
+
+
+def test_runs_of_a_shared_database_are_left_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[dg.DagsterInstance] = []
+    monkeypatch.setattr(runner, "end_dead_runs", ended.append)
+    rig.run("wide", 0.1)
+    assert len(ended) == 1
+    # Other machines may have runs there, whose processes can't be seen from here.
+    (rig.home / "dagster.yaml").write_text("storage: {postgres: {postgres_url: {env: DATABASE}}}\n")
+    rig.run("wide", 0.1)
+    assert len(ended) == 1
+
+
+def test_a_results_folder_of_others_is_refused_before_anything_runs(rig: Rig) -> None:
+    (rig.folder / "results" / "tall").mkdir(parents=True)
+    (rig.folder / "results" / "tall" / "thesis.tex").write_text("In the beginning")
+    with pytest.raises(InputError, match="was not made by c2tc"):
+        rig.run()
+    assert rig.seen.events == []
+    assert not rig.home.exists()

@@ -1,0 +1,214 @@
+"""Bad deliveries stop at the door and leave what was made before as it is; doubtful results only warn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, check_of, failure_of, tries_of
+from c2tc_pipeline_tests.tools.made_tables import everything_below, mixed_table
+
+AFTER_RAW = ("validated_table", "encoder", "encoded_table")
+# A label that takes many rows to learn, so that few of them cost accuracy.
+TABLE = mixed_table().assign(outcome=lambda rows: np.where(rows["age"] // 6 % 2, "class a", "class b"))
+
+
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One good delivery."""
+    with Rig(tmp_path_factory.mktemp("ingested")) as rig:
+        rig.add("people", TABLE)
+        assert rig.run("ingest_job", "people").success
+        yield rig
+
+
+@pytest.fixture
+def rig(ingested: Rig, tmp_path: Path) -> Iterator[Rig]:
+    """A copy of it, to deliver to."""
+    with ingested.copy_to(tmp_path / "rig") as rig:
+        yield rig
+
+
+def with_a_new_class(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(outcome=frame["outcome"].mask(frame.index < 3, "class z"))
+
+
+def without_a_column(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.drop(columns="age")
+
+
+def with_text_for_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(amount=frame["amount"].astype(str).mask(frame.index.isin([4, 7]), "a lot"))
+
+
+def with_infinities(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(amount=frame["amount"].mask(frame.index == 5, np.inf).mask(frame.index == 9, -np.inf))
+
+
+def without_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.drop(columns="outcome")
+
+
+BAD = [
+    (
+        with_a_new_class,
+        {"column": "outcome", "check": "known_class", "count": 3, "first_cases": "class z, class z, class z"},
+    ),
+    (without_a_column, {"column": "age", "check": "present", "count": 1, "first_cases": ""}),
+    (with_text_for_numbers, {"column": "amount", "check": "number", "count": 2, "first_cases": "a lot, a lot"}),
+    (with_infinities, {"column": "amount", "check": "finite", "count": 2, "first_cases": "inf, -inf"}),
+]
+
+
+@pytest.mark.parametrize(("spoil", "expected"), BAD)
+def test_a_bad_delivery_stops_at_its_check_and_the_last_good_one_stands(
+    rig: Rig, spoil: Callable[[pd.DataFrame], pd.DataFrame], expected: dict[str, Any]
+) -> None:
+    before = rig.versions(*AFTER_RAW)
+    files = {asset: everything_below(rig.folder / "store" / asset) for asset in AFTER_RAW}
+    rig.deliver("people", spoil(TABLE))
+    result = rig.run("ingest_job", "people")
+    assert not result.success
+    verdict = check_of(result, "fits_schema")
+    assert (verdict.passed, verdict.severity, verdict.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
+    told: dict[str, Any] = {name: value.value for name, value in verdict.metadata.items()}
+    assert told["failures"] == 1
+    assert [record.data for record in told["what_failed"].records] == [expected]
+    assert verdict.description is not None
+    assert repr(expected["column"]) in verdict.description
+    assert tries_of(result, "raw_table_fits_schema") == 1
+    assert [
+        event.asset_key.to_user_string() for event in result.get_asset_materialization_events() if event.asset_key
+    ] == ["raw_table"]
+    assert rig.versions(*AFTER_RAW) == before
+    assert {asset: everything_below(rig.folder / "store" / asset) for asset in AFTER_RAW} == files
+    assert rig.tick() == {"cluster_allocation": {"people|0.1"}}, "the last good delivery is still worked with"
+
+
+def test_what_follows_refuses_a_bad_delivery_too_and_is_not_tried_again(rig: Rig) -> None:
+    before = rig.versions(*AFTER_RAW)
+    rig.deliver("people", with_infinities(TABLE))
+    assert not rig.make("raw_table", "people").success
+    result = rig.make("validated_table", "people")
+    message = failure_of(result, "validated_table")
+    assert message.startswith("Table 'people' does not fit its schema: column 'amount' fails 'finite' in 2 values")
+    assert message.endswith("raise checks.baseline in the catalogue to accept the table as it is now.")
+    assert tries_of(result, "validated_table") == 1
+    assert rig.versions(*AFTER_RAW) == before
+
+
+def test_a_raised_baseline_accepts_the_delivery(rig: Rig) -> None:
+    rig.deliver("people", with_a_new_class(without_a_column(TABLE)))
+    assert not rig.run("ingest_job", "people").success
+    rig.change("people", checks={"baseline": 2})
+    result = rig.run("ingest_job", "people")
+    assert result.success
+    assert check_of(result, "fits_schema").passed
+    assert rig.told("validated_table", "people")["columns"] == TABLE.shape[1] - 1
+    # From now on this is what fits.
+    rig.deliver("people", TABLE.drop(columns="day"))
+    assert not rig.make("raw_table", "people").success
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (mixed_table(classes=1), "one class only"),
+        (without_labels(TABLE), "no label column 'outcome'"),
+        (TABLE.iloc[:0], "no rows"),
+    ],
+)
+def test_a_first_delivery_that_no_one_can_use_stops_as_well(tmp_path: Path, frame: pd.DataFrame, message: str) -> None:
+    with Rig(tmp_path) as rig:
+        rig.add("people", frame)
+        result = rig.run("ingest_job", "people")
+        assert not result.success
+        verdict = check_of(result, "fits_schema")
+        assert not verdict.passed
+        assert message in (verdict.description or "").lower()
+        assert set(rig.versions()) == {("raw_table", "people")}
+        assert rig.tick() == {}
+
+
+def test_a_source_that_is_not_there_is_told_in_one_sentence_and_not_tried_again(rig: Rig) -> None:
+    (rig.folder / "people.parquet").unlink()
+    result = rig.run("ingest_job", "people")
+    assert "people.parquet" in failure_of(result, "raw_table")
+    assert tries_of(result, "raw_table") == 1
+
+
+def test_deliveries_are_held_against_the_first_one_and_not_against_the_last(rig: Rig) -> None:
+    for kept in (TABLE["outcome"] == "class a") | (TABLE.index < 40), TABLE["outcome"].notna():
+        # In between comes a delivery that happens to have fewer classes, and fewer missing values.
+        rig.deliver("people", TABLE[kept & TABLE["age"].notna()] if not kept.all() else TABLE)
+        result = rig.run("ingest_job", "people")
+        assert check_of(result, "fits_schema").passed, check_of(result, "fits_schema").description
+
+
+def test_drift_is_still_there_when_the_same_delivery_is_run_again(rig: Rig) -> None:
+    rig.change("people", checks={"drift": 0.01})
+    rig.deliver("people", TABLE[(TABLE["outcome"] == "class a") | (TABLE.index % 3 == 0)])
+    verdicts = [check_of(rig.run("ingest_job", "people"), "label_drift") for _ in range(2)]
+    assert [verdict.passed for verdict in verdicts] == [False, False]
+    assert verdicts[0].metadata["drift"] == verdicts[1].metadata["drift"]
+
+
+class TestWarnings:
+    """Warning checks fail visibly without stopping anything."""
+
+    @pytest.mark.parametrize(("drift", "passes"), [(0.01, False), (0.9, True)])
+    def test_label_drift(self, rig: Rig, drift: float, passes: bool) -> None:
+        frame = TABLE
+        rig.change("people", checks={"drift": drift})
+        moved = frame["outcome"].mask((frame["outcome"] == "class a") & (frame.index % 2 == 0), "class b")
+        rig.deliver("people", frame.assign(outcome=moved))
+        result = rig.make("raw_table", "people")
+        assert result.success
+        verdict = check_of(result, "label_drift")
+        assert (verdict.passed, verdict.severity) == (passes, dg.AssetCheckSeverity.WARN)
+        shares = [table["outcome"].value_counts(normalize=True) for table in (frame, frame.assign(outcome=moved))]
+        expected = (shares[0] - shares[1]).abs().sum() / 2
+        assert verdict.metadata["drift"].value == pytest.approx(expected, abs=1e-6)
+
+    @pytest.mark.parametrize("passes", [False, True], ids=["strict", "lenient"])
+    def test_condensed_rows(self, rig: Rig, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+        limit = 0.999 if passes else 0.0
+        # Many condensed rows for few source rows leave singletons behind; few rows cost accuracy.
+        ratios = [0.5, 0.02]
+        rig.change(
+            "people",
+            ratios=ratios,
+            checks={"repeated_rows": limit, "gap": limit, "accuracy_margin": limit},
+            settings={"allocation": "ratio"},
+        )
+        verdicts: dict[str, list[bool]] = {}
+        for ratio in ratios:
+            result = rig.run("condense_job", f"people|{ratio}")
+            assert result.success, "a warning stops nothing"
+            for verdict in result.get_asset_check_evaluations():
+                assert verdict.severity == dg.AssetCheckSeverity.WARN
+                verdicts.setdefault(verdict.check_name, []).append(verdict.passed)
+        assert set(verdicts) == {"few_repeated_rows", "near_bound", "accurate_enough"}
+        for name, found in verdicts.items():
+            assert all(found) == passes, name
+
+    def test_repeated_rows_stop_where_that_is_wanted(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+        strict = {"repeated_rows": 0.0, "on_repeated_rows": "stop"}
+        rig.change("people", ratios=[0.5], checks=strict)
+        result = rig.run("condense_job", "people|0.5")
+        message = failure_of(result, "condensed_table")
+        assert "condensed rows repeat a source row, more than the 0% that checks.repeated_rows allows" in message
+        assert tries_of(result, "condensed_table") == 1
+        assert not (rig.folder / "store" / "condensed_table").exists()
+        # With enough rows behind each there is nothing to repeat.
+        rig.change("people", ratios=[0.05], checks=strict, settings={"min_rows_per_condensed_row": 5})
+        assert rig.run("condense_job", "people|0.05").success

@@ -1,0 +1,83 @@
+"""The pipeline's assets in name, partitions and tags, with nothing behind them: for what only looks at records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import dagster as dg
+
+from c2tc_pipeline.pipeline.deliveries import DATA_VERSION_TAG, SOURCE_TAG
+from c2tc_pipeline.pipeline.jobs import JOBS
+from c2tc_pipeline.pipeline.ledger import Ledger
+from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.versioning import PARENTS, RECIPE_TAG, partition_keys
+from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
+from c2tc_pipeline.tables.spec import TableSpec
+
+
+def toy_catalogue(folder: Path, *names: str, ratios: tuple[float, ...] = (0.1, 0.01)) -> Catalogue:
+    """Return tables whose sources lie in a folder; each gets one row with its name."""
+    tables = {name: TableSpec(name=name, source=f"{name}.csv", label="y", ratios=ratios) for name in names}
+    for name in names:
+        (folder / f"{name}.csv").write_text(f"x,y\n{name},1\n")
+    return Catalogue(folder / "catalog.yaml", tables)
+
+
+def toy_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
+    """Return assets that do nothing."""
+    partitions = Partitions.of(catalogue)
+
+    def make(name: str) -> dg.AssetsDefinition:
+        keys = partition_keys(name, catalogue)
+        divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
+
+        @dg.asset(name=name, partitions_def=divided, deps=list(PARENTS[name]))
+        def nothing() -> None:
+            pass
+
+        return nothing
+
+    return [make(name) for name in PARENTS]
+
+
+def toy_definitions(
+    catalogue: Catalogue,
+    *,
+    sensors: Iterable[dg.SensorDefinition] = (),
+    schedules: Iterable[dg.ScheduleDefinition] = (),
+) -> dg.Definitions:
+    """Return definitions in which sensors and schedules find the jobs."""
+    return dg.Definitions(toy_assets(catalogue), jobs=JOBS, sensors=list(sensors), schedules=list(schedules))
+
+
+def record(
+    instance: dg.DagsterInstance,
+    catalogue: Catalogue,
+    asset: str,
+    partition: str | None,
+    content: str = "",
+    *,
+    recipe: str | None = None,
+) -> None:
+    """Record a materialisation as the real asset does; the data version follows from recipe and content."""
+    tags = {RECIPE_TAG: recipe or Ledger(instance, catalogue).expected(asset, partition) or ""}
+    version = f"{tags[RECIPE_TAG]}{content}"
+    if asset == "raw_table":
+        assert partition is not None
+        source = catalogue.resolve_source(catalogue[partition])
+        tags[SOURCE_TAG] = source_fingerprint(source)
+        version = source_digest(source)
+    event = dg.AssetMaterialization(asset, partition=partition, tags={**tags, DATA_VERSION_TAG: version})
+    instance.report_runless_asset_event(event)
+
+
+def record_all(
+    instance: dg.DagsterInstance, catalogue: Catalogue, *tables: str, assets: Iterable[str] = PARENTS
+) -> None:
+    """Record everything that is out of date of some tables, parents first; without tables, of all."""
+    for asset in assets:
+        for partition, recipe in Ledger(instance, catalogue).pending(asset).items():
+            if not tables or partition is None or Partitions.parse(partition)[0] in tables:
+                record(instance, catalogue, asset, partition, recipe=recipe)

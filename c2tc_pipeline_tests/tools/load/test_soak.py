@@ -1,0 +1,63 @@
+"""Small versions of the soak and of the backfill: nothing is left behind, and the queue stays within its bound."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from c2tc_pipeline.pipeline.instance import SETTINGS
+from c2tc_pipeline.pipeline.jobs import INGEST
+from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
+from c2tc_pipeline_tests.tools.load.backfill import backfill
+from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
+from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak_in_one_process
+
+AT_ONCE = 2
+
+
+def test_a_slope_is_that_of_the_settled_part() -> None:
+    warm = [
+        Sample(memory_mb=100.0 + 50 * number, files=9, threads=3, processes=1, temporary=0, slots=0)
+        for number in range(4)
+    ]
+    settled = [
+        Sample(memory_mb=300.0 + 2 * number, files=9, threads=3, processes=1, temporary=0, slots=0)
+        for number in range(12)
+    ]
+    told = Soaked(warm + settled)
+    assert told.slope("memory_mb") == pytest.approx(2.0)
+    assert told.slope("files") == pytest.approx(0.0)
+    assert math.isnan(Soaked(warm[:1]).slope("memory_mb"))
+
+
+def test_turns_end_with_their_number_or_with_the_time() -> None:
+    assert list(_turns(3, math.inf)) == [0, 1, 2]
+    assert list(_turns(3, -math.inf)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_making_a_cell_again_leaves_nothing_open_or_behind(tmp_path: Path) -> None:
+    _, *settled = soak_in_one_process(tmp_path / "soak", 6).samples
+    for name in ("files", "threads", "processes"):
+        assert len({getattr(sample, name) for sample in settled}) == 1, settled
+    assert {(sample.temporary, sample.slots) for sample in settled} == {(0, 0)}
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_a_backfill_is_made_whole_by_no_more_runs_at_once_than_allowed(tmp_path: Path) -> None:
+    settings = yaml.safe_load(SETTINGS.read_text())
+    settings["concurrency"]["runs"]["max_concurrent_runs"] = AT_ONCE
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    tables = list(make_catalogue(tmp_path, 2 * AT_ONCE))
+    with Site(tmp_path) as site, site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
+        told = backfill(site, dashboard, INGEST, tables, longest=600)
+        assert told.ended == {"SUCCESS": len(tables)}, site.said
+        assert 1 <= told.most_at_once <= AT_ONCE
+        made = site.made()
+    assert made == {f"{asset}/{table}": 1 for asset in INGEST for table in tables}

@@ -1,0 +1,34 @@
+"""A pipeline in which everything is made, to be copied and harmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
+from c2tc_pipeline_tests.tools.reliability.kill_matrix import new_rig
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """Everything made without disturbance; nothing may change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metadata, "_pictures", lambda exhibits: {})
+        with new_rig(tmp_path_factory.mktemp("made") / "rig") as rig:
+            rig.run_all()
+            yield rig
+
+
+@pytest.fixture
+def rig(made: Rig, tmp_path: Path) -> Iterator[Rig]:
+    """A copy of it to harm."""
+    with made.copy_to(tmp_path / "rig") as rig:
+        yield rig
