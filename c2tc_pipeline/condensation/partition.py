@@ -21,25 +21,9 @@ from c2tc_pipeline.clustering.least_sizes import with_least_sizes
 from c2tc_pipeline.clustering.lloyd import KMeansResult
 from c2tc_pipeline.clustering.row_numbers import let_go, looked_up, runs
 from c2tc_pipeline.clustering.row_source import RowSource
+from c2tc_pipeline.condensation.clusters import Clusters
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
 from c2tc_pipeline.condensation.stages import StageClock
-
-
-@dataclass(frozen=True)
-class ClassPartitions:
-    """The partition of every class, and how it came about.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        The split of the budget. Objective and bound are measured: the objective over all rows after clustering, the
-        bound for curves that pass through what was measured.
-    results : list of KMeansResult
-        The partition of each class, the largest clusters first.
-    """
-
-    allocation: Allocation
-    results: list[KMeansResult]
 
 
 @dataclass(frozen=True)
@@ -84,7 +68,7 @@ def cluster_classes(
     settings: PartitionSettings,
     *,
     clock: StageClock | None = None,
-) -> ClassPartitions:
+) -> Clusters:
     """Partition every class into as many clusters as a plan gives it.
 
     Parameters
@@ -106,8 +90,8 @@ def cluster_classes(
     >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
     >>> edges, settings = np.array([0, 40, 60]), PartitionSettings(budget=6)
     >>> done = cluster_classes(X, edges, plan_allocation(X, edges, settings), settings)
-    >>> sum(len(result.centers) for result in done.results)
-    6
+    >>> len(done.centers), int(done.weights.sum())
+    (6, 60)
     """
     clock = clock or StageClock()
     with open_executor(settings.engine) as executor:
@@ -135,7 +119,7 @@ def cluster_classes(
         losses = losses_of(classes, plan.measured, settings)
         gamma, least = plan.allocation.gamma, settings.least_rows
         problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
-        return ClassPartitions(_as_measured(plan.allocation, problem, results), results)
+        return Clusters.joined(_as_measured(plan.allocation, problem, results), edges, results)
 
 
 def _settle(

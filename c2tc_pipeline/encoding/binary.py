@@ -9,10 +9,10 @@ import numpy as np
 
 from c2tc_pipeline.encoding.part import Part, PartState
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import numbers, text_lists, texts
 from c2tc_pipeline.tables.categories import factorise, natural_order
 from c2tc_pipeline.tables.category_counts import CategoryCounts
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 
 class BinaryPart(Part):

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,15 +48,15 @@ class TrimmedEncoder:
     kept: int
 
 
-def without_unused_strings(encoder: TableEncoder, rows: pd.DataFrame) -> TrimmedEncoder:
+def without_unused_strings(encoder: TableEncoder, rows: Mapping[str, pd.Series[Any]]) -> TrimmedEncoder:
     """Return an encoder that holds no string which only forgotten rows had, as far as others' codes allow.
 
     Parameters
     ----------
     encoder : TableEncoder
         Fitted; not changed.
-    rows : DataFrame
-        The rows that remain, with all columns that it encodes.
+    rows : DataFrame or mapping of str to Series
+        The values that remain in each column that it encodes.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def without_unused_strings(encoder: TableEncoder, rows: pd.DataFrame) -> Trimmed
     removed = kept = 0
     for part in encoder.parts_:
         if isinstance(part, TargetPart | SimilarityPart):
-            typed = pd.DataFrame({name: as_role(rows[name], encoder.roles_[name].role) for name in part.columns})
+            typed = {name: as_role(rows[name], encoder.roles_[name].role) for name in part.columns}
             trim = _trimmed_target if isinstance(part, TargetPart) else _trimmed_similarity
             part, gone, left = trim(part, typed)  # type: ignore[arg-type]
             removed, kept = removed + gone, kept + left
@@ -81,14 +83,16 @@ def without_unused_strings(encoder: TableEncoder, rows: pd.DataFrame) -> Trimmed
     return TrimmedEncoder(trimmed, removed, kept)
 
 
-def _unused(part: BinaryPart | LabelPart | OneHotPart, encoder: TableEncoder, rows: pd.DataFrame) -> int:
+def _unused(
+    part: BinaryPart | LabelPart | OneHotPart, encoder: TableEncoder, rows: Mapping[str, pd.Series[Any]]
+) -> int:
     """Count the values that no remaining row has where the numbers of all others depend on them."""
     lists = part.values if isinstance(part, BinaryPart) else part.keys
     present = [factorise(as_role(rows[name], encoder.roles_[name].role))[1] for name in part.columns]
     return sum(len(set(known) - set(found)) for known, found in zip(lists, present, strict=True))
 
 
-def _trimmed_target(part: TargetPart, rows: pd.DataFrame) -> tuple[Part, int, int]:
+def _trimmed_target(part: TargetPart, rows: Mapping[str, pd.Series[Any]]) -> tuple[Part, int, int]:
     keys, tables, removed = [], [], 0
     for name, known, table in zip(part.columns, part.keys, part.tables, strict=True):
         present = set(factorise(rows[name])[1])
@@ -100,7 +104,7 @@ def _trimmed_target(part: TargetPart, rows: pd.DataFrame) -> tuple[Part, int, in
     return TargetPart(part.columns, keys, tables, part.suffixes), removed, 0
 
 
-def _trimmed_similarity(part: SimilarityPart, rows: pd.DataFrame) -> tuple[Part, int, int]:
+def _trimmed_similarity(part: SimilarityPart, rows: Mapping[str, pd.Series[Any]]) -> tuple[Part, int, int]:
     vocabularies, layers, removed, kept = [], [], 0, 0
     start = 0
     for name, vocabulary in zip(part.columns, part.vocabularies, strict=True):

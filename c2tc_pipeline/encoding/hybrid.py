@@ -22,13 +22,15 @@ from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least, check_ngram_range
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.similarity import SimilarityPart
-from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 STRING_ENCODINGS = ("auto", "similarity", "target")
+# Rows whose noise is drawn together.
+_NOISE_ROWS = 4_096
 
 
 class HybridEncoder(TableEncoder):
@@ -161,14 +163,21 @@ class HybridEncoder(TableEncoder):
         """Fit, and encode the training rows, with ``noise`` if there is any; :meth:`transform` never adds noise."""
         return self.add_noise(self.fit(X, y).encode_rows(X))
 
-    def add_noise(self, encoded: np.ndarray) -> np.ndarray:
-        """Add the training noise to target-encoded columns, in place."""
-        if self.noise > 0:
-            rng = np.random.default_rng([self.random_state, 1])
-            noisy = [isinstance(part, TargetPart) for part in self.parts_ for _ in part.names()]
-            for column in np.flatnonzero(noisy):
-                encoded[:, column] += rng.normal(0, self.noise, len(encoded)).astype(encoded.dtype)
-                np.clip(encoded[:, column], 0, 1, out=encoded[:, column])
+    def add_noise(self, encoded: np.ndarray, start: int = 0) -> np.ndarray:
+        """Add the training noise to target-encoded columns of the rows from number ``start`` on, in place.
+
+        The noise of a row depends on its number alone, so that any division into blocks gives the same rows.
+        """
+        noisy = np.flatnonzero([isinstance(part, TargetPart) for part in self.parts_ for _ in part.names()])
+        if not self.noise or not len(noisy):
+            return encoded
+        for chunk in range(start // _NOISE_ROWS, -(-(start + len(encoded)) // _NOISE_ROWS)):
+            first = chunk * _NOISE_ROWS
+            here = slice(max(first - start, 0), min(first + _NOISE_ROWS - start, len(encoded)))
+            rng = np.random.default_rng([self.random_state, 1, chunk])
+            drawn = rng.normal(0, self.noise, (_NOISE_ROWS, len(noisy)))
+            added = encoded[here, noisy] + drawn[start + here.start - first : start + here.stop - first]
+            encoded[here, noisy] = np.clip(added, 0, 1)
         return encoded
 
     def record(self) -> dict[str, Any]:

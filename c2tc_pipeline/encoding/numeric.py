@@ -10,9 +10,9 @@ import numpy as np
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.part import Part, PartState
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics, as_numbers
 from c2tc_pipeline.encoding.stored_state import array, flags, numbers, texts
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
+from c2tc_pipeline.tables.statistics import TableStatistics, as_numbers
 
 SCALINGS = ("quantile", "minmax")
 # Points of the distribution function that are kept; between them it is a straight line.

@@ -14,12 +14,12 @@ from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, Tra
 from c2tc_pipeline.encoding.look_ups import distinct_rows
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import array, numbers, text_lists, texts
 from c2tc_pipeline.encoding.vocabulary import Vocabulary
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 # Part of every cache key: raise it when the trained weights change for the same input.
 

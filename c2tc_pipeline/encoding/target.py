@@ -14,9 +14,9 @@ import numpy as np
 
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.stored_state import array, text_lists, texts
 from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 
 class TargetPart(Part):

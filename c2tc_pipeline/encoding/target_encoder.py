@@ -9,9 +9,9 @@ from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.parameters import check_at_least
 from c2tc_pipeline.encoding.part import Part
-from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 
 class TargetEncoder(TableEncoder):

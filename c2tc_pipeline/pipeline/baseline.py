@@ -5,12 +5,11 @@ Not that of the last one: a delivery that happens to lack a class or a missing v
 
 from __future__ import annotations
 
-from c2tc_pipeline.pipeline.formats import FORMATS
+from c2tc_pipeline.pipeline.formats import FORMATS, SCHEMA_NAME
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager, artefact_key
 from c2tc_pipeline.storage.manifest import refusing_damage
-from c2tc_pipeline.tables.acceptance import baseline_of
+from c2tc_pipeline.tables.schema import baseline_of
 from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.validated import read_schema
 
 
 def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
@@ -28,5 +27,5 @@ def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
         if io_manager.store.published(key, version).settings.get("baseline") == mark:
             kind = FORMATS["validated_table"].kind
             with io_manager.store.fetch(key, version=version, kind=kind) as directory, refusing_damage(key):
-                return read_schema(directory)
+                return (directory / SCHEMA_NAME).read_text(encoding="utf-8")
     return None

@@ -53,7 +53,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "encoded_table": ("validated_table", "encoder"),
     "cluster_allocation": ("encoded_table",),
     "condensed_table": ("validated_table", "encoder", "encoded_table", "cluster_allocation"),
-    "evaluation_scores": ("validated_table", "condensed_table"),
+    "evaluation_scores": ("validated_table", "encoded_table", "condensed_table"),
     "report": ("condensed_table", "evaluation_scores"),
     "leaderboard": ("evaluation_scores",),
 }

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.names import closest
 from c2tc_pipeline.sources.addresses import resolve_address
-from c2tc_pipeline.tables.readers import peek_table
+from c2tc_pipeline.tables.blocks import peek_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.numeric import SCALINGS, NumericPart
-from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 each_scaling = pytest.mark.parametrize("scaling", SCALINGS)
 # Exact in binary, so that a difference is one of method and not of rounding.

@@ -26,7 +26,7 @@ from c2tc_pipeline.pipeline.sensors import (
     source_sensor,
 )
 from c2tc_pipeline.sources import openml
-from c2tc_pipeline.tables.readers import peek_table, read_table
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
 from c2tc_pipeline_tests.sources.kinds import to_postgresql
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, USER, PostgresServer

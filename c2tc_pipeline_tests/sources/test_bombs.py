@@ -30,8 +30,8 @@ from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.arrays import open_arrays
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.frames import LIMIT_VARIABLE, most_table_bytes
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.tools.fuzzing.verdicts import what_is_wrong_with
 
 EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -233,7 +233,7 @@ def test_600_megabytes_in_one_take_no_more_memory_than_allowed(tmp_path: Path) -
         import pandas, pyarrow, pyarrow.compute, pyarrow.csv
         from c2tc_pipeline.common.errors import InputError
         from c2tc_pipeline.common.memory import peak_memory
-        from c2tc_pipeline.tables.readers import read_table
+        from c2tc_pipeline.tables.blocks import read_table
         pyarrow.set_cpu_count(64)
         pyarrow.set_io_thread_count(64)
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))

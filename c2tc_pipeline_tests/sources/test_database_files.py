@@ -15,7 +15,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import rows
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
-from c2tc_pipeline.tables.readers import peek_table, read_table
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 
 
 def refusal(address: str | Path) -> str:

@@ -19,7 +19,7 @@ from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.server_address import ServerAddress
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
 from c2tc_pipeline.tables.delivery import read_delivery
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_process
 

@@ -13,7 +13,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.csv_types import CellType, ColumnGuess
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 
 
 def refusal(path: Path) -> str:

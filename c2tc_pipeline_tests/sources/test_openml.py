@@ -16,7 +16,7 @@ from c2tc_pipeline.sources import openml
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.delivery import read_delivery
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 
 
 class Library(ThreadingHTTPServer):

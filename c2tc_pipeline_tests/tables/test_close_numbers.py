@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from c2tc_pipeline.condensation.members import MemberVotes
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.tables.statistics import TableStatistics
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.column_facts import ColumnGatherer, _without_repeats

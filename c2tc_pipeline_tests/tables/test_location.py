@@ -20,7 +20,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.location import Location
-from c2tc_pipeline.tables.readers import peek_table, read_table
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 
 
 def refusal(source: str | Path, **options: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from c2tc_pipeline.tables.preparation import prepare_table
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.schema import check_schema, derive_schema
 from c2tc_pipeline.tables.spec import TableSpec

@@ -16,7 +16,7 @@ from c2tc_pipeline.bench.statistics.runs import WHOLE
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.validated import validate_table
 

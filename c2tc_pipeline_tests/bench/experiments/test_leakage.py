@@ -16,7 +16,7 @@ from c2tc_pipeline.bench.experiments.grid import Contender, Experiment
 from c2tc_pipeline.bench.experiments.group import Group, encoded_group, run_group
 from c2tc_pipeline.bench.experiments.spaces import SPACES
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.validated import validate_table
 

@@ -20,7 +20,7 @@ from c2tc_pipeline.evaluation import trial as trial_module
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.trial import LabelledRows, trial_key
 from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
 
 TIMES = ["condense_seconds", "fit_seconds"]

@@ -27,7 +27,7 @@ from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.storage.roots import split_root
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.tools.fuzzing import folders
 from c2tc_pipeline_tests.tools.fuzzing.mutation import mutated_bytes, mutated_value
