@@ -239,7 +239,7 @@ def gather_statistics(
         sample_codes=sample_codes.rows()["code"].to_numpy(),
         counts=counts,
         ranges=ranges,
-        example=example,
+        example=example.reset_index(drop=True),
     )
 
 

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.cli.job import condense_to_directory
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
-from c2tc_pipeline.tables.validated import validate_table
+from c2tc_pipeline.tables.table import learn_table
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 
@@ -39,6 +40,7 @@ def test_equal_rows_stay_on_one_side_when_asked_to(spec: TableSpec) -> None:
     frame = pd.concat([pd.read_parquet(spec.source)] * 3, ignore_index=True)
     grouped = spec.model_copy(update={"split": SplitSettings(group_duplicates=True)})
     for described, together in ((grouped, True), (spec, False)):
-        sides = validate_table(frame, described).split_frame()
+        blocks = Blocks.of_frame(frame)
+        sides = learn_table(blocks, label="outcome", split=described.split).split_frame()
         per_row = sides["side"].groupby(sides["source_row"] % 200).nunique()
         assert bool(per_row.max() == 1) is together

@@ -25,7 +25,7 @@ from c2tc_pipeline_tests.clustering.dask_cluster import Seen, mixed_cluster, on_
 from c2tc_pipeline_tests.clustering.mixtures import mixture
 
 CPU = make_engine("cpu")
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd
 from c2tc_pipeline.clustering.row_numbers import PutAway, brought, let_go, looked_up
 from c2tc_pipeline.clustering.row_source import rows_of
 from c2tc_pipeline.condensation.partition import _largest_first
-from c2tc_pipeline.condensation.representatives import condensed_of_sorted
+from c2tc_pipeline.condensation.clusters import condensed_of_sorted
 from c2tc_pipeline_tests.clustering.mixtures import mixture
 
 CPU = make_engine("cpu")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from c2tc_pipeline import Condenser, condense
-from c2tc_pipeline.condensation.representatives import SingletonWarning
+from c2tc_pipeline.condensation.clusters import SingletonWarning
 from c2tc_pipeline.tables.blocks import read_table
 
 TABLES = (

@@ -1,7 +1,8 @@
-"""Imperfect tables are mended with a notice; impossible ones are refused in one sentence."""
+"""Imperfect tables are repaired with a notice; unusable ones are refused in one sentence."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.preparation import prepare_table
+from c2tc_pipeline.tables.blocks import Blocks
+from c2tc_pipeline.tables.spec import SplitSettings
+from c2tc_pipeline.tables.table import Table, learn_table
 
 
 def table(**columns: Any) -> pd.DataFrame:
@@ -18,13 +21,21 @@ def table(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame({**base, **columns})
 
 
+def learnt(frame: pd.DataFrame, label: str = "y", **options: Any) -> Table:
+    return learn_table(Blocks.of_frame(frame), label=label, **options)
+
+
+def labels_of(found: Table) -> list[Any]:
+    return found.labels(found.codes[found.codes >= 0]).tolist()
+
+
 def notices_of(frame: pd.DataFrame, **options: Any) -> list[tuple[str, str | None]]:
-    return [(notice.kind, notice.column) for notice in prepare_table(frame, label="y", **options).notices]
+    return [(notice.kind, notice.column) for notice in learnt(frame, **options).notices]
 
 
 def refusal(frame: pd.DataFrame, label: str = "y", **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        prepare_table(frame, label=label, **options)
+        learnt(frame, label, **options)
     message = str(caught.value)
     assert "\n" not in message
     assert message.endswith(".")
@@ -32,12 +43,11 @@ def refusal(frame: pd.DataFrame, label: str = "y", **options: Any) -> str:
 
 
 def test_a_clean_table_has_no_notices_and_keeps_order() -> None:
-    prepared = prepare_table(table(s=["u", "v", "u", None], b=[True, False, True, True]), label="y")
+    prepared = learnt(table(s=["u", "v", "u", None], b=[True, False, True, True]))
     assert prepared.notices == []
-    assert prepared.X.columns.tolist() == ["a", "s", "b"]
-    assert prepared.row_ids.dtype == np.int64
-    assert prepared.X.dtypes.astype(str).tolist() == ["float64", "str", "bool"]
-    assert prepared.X["s"].isna().tolist() == [False, False, False, True]
+    assert prepared.statistics.sample.columns.tolist() == ["a", "s", "b"]
+    assert prepared.statistics.sample.dtypes.astype(str).tolist() == ["float64", "str", "bool"]
+    assert prepared.statistics.sample["s"].isna().tolist() == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -50,12 +60,12 @@ def test_a_clean_table_has_no_notices_and_keeps_order() -> None:
 )
 def test_useless_columns_are_dropped_with_a_notice(values: list[Any], kind: str) -> None:
     frame = table(useless=values)
-    prepared = prepare_table(frame, label="y")
+    prepared = learnt(frame)
     assert [(notice.kind, notice.column) for notice in prepared.notices] == [(kind, "useless")]
-    assert "useless" not in prepared.X
+    assert "useless" not in prepared.statistics.sample
     assert prepared.roles["useless"].role == "drop"
-    kept = prepare_table(frame, label="y", roles={"useless": "string"})
-    assert "useless" in kept.X
+    kept = learnt(frame, roles={"useless": "string"})
+    assert "useless" in kept.statistics.sample
     assert kept.notices == []
 
 
@@ -66,66 +76,56 @@ def test_a_column_dropped_on_request_needs_no_notice() -> None:
 def test_mixed_types_are_read_as_strings() -> None:
     frame = table(m=[1, "x", 2.5, None])
     assert notices_of(frame) == [("mixed_types", "m")]
-    assert prepare_table(frame, label="y").X["m"].tolist()[:3] == ["1", "x", "2.5"]
+    assert learnt(frame).statistics.sample["m"].tolist()[:3] == ["1", "x", "2.5"]
 
 
 def test_rows_without_a_label_are_left_out_and_counted() -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5, 3.5, 4.5, 5.5], "y": [1, None, 2, None, 1]}, index=list("vwxyz"))
-    prepared = prepare_table(frame, label="y")
-    assert prepared.row_ids.tolist() == [0, 2, 4]
-    assert prepared.y.tolist() == [1, 2, 1]
-    assert prepared.y.dtype == np.int64
-    assert prepared.X["a"].tolist() == [1.5, 3.5, 5.5]
-    assert prepared.X.index.tolist() == [0, 1, 2]
+    prepared = learnt(frame)
+    assert prepared.positions("train").tolist() == [0, 2, 4]
+    assert labels_of(prepared) == [1, 2, 1]
+    assert prepared.statistics.sample["a"].tolist() == [1.5, 3.5, 5.5]
     (notice,) = prepared.notices
     assert str(notice) == "Column 'y': 2 rows without a label were left out"
 
 
 def test_column_names_become_text() -> None:
     frame = pd.DataFrame({0: [1.5, 2.5], "y": [0, 1]})
-    prepared = prepare_table(frame, label="y")
-    assert prepared.X.columns.tolist() == ["0"]
+    prepared = learnt(frame)
+    assert prepared.statistics.sample.columns.tolist() == ["0"]
     assert [notice.kind for notice in prepared.notices] == ["renamed_columns"]
     assert frame.columns.tolist() == [0, "y"]
 
 
-def test_the_source_is_neither_copied_nor_changed() -> None:
+def test_the_source_is_not_changed() -> None:
     frame = pd.DataFrame({"a": np.arange(6.0) + 0.5, "b": np.arange(6, dtype=np.int16) * 3, "y": [0, 1] * 3})
     before = frame.copy()
-    prepared = prepare_table(frame, label="y")
-    assert np.shares_memory(prepared.X["a"].to_numpy(), frame["a"].to_numpy())
-    assert np.shares_memory(prepared.X["b"].to_numpy(), frame["b"].to_numpy())
-    prepared.X.loc[0, "a"] = -1.0
+    learnt(frame)
     pd.testing.assert_frame_equal(frame, before)
 
 
 def test_codes_with_missing_values_are_nullable_integers() -> None:
-    prepared = prepare_table(table(weekday=[1.0, None, 3.0, 2.0]), label="y")
-    assert str(prepared.X["weekday"].dtype) == "Int64"
-    assert prepared.X["weekday"].isna().tolist() == [False, True, False, False]
+    prepared = learnt(table(weekday=[1.0, None, 3.0, 2.0]))
+    assert str(prepared.statistics.sample["weekday"].dtype) == "Int64"
+    assert prepared.statistics.sample["weekday"].isna().tolist() == [False, True, False, False]
 
 
 def test_text_can_be_read_as_numbers_on_request() -> None:
-    prepared = prepare_table(table(t=["1", "2.5", None, "3"]), label="y", roles={"t": "numeric"})
-    np.testing.assert_array_equal(prepared.X["t"], [1, 2.5, np.nan, 3])
+    prepared = learnt(table(t=["1", "2.5", None, "3"]), roles={"t": "numeric"})
+    np.testing.assert_array_equal(prepared.statistics.sample["t"], [1, 2.5, np.nan, 3])
 
 
 @pytest.mark.parametrize("values", [[True, False, True], pd.Categorical(["p", "q", "p"]), [0.5, 1.5, 0.5, 1.5]])
 def test_label_values_stay_what_they_are(values: Any) -> None:
     frame = pd.DataFrame({"a": np.arange(len(values)) + 0.5, "y": values})
-    assert prepare_table(frame, label="y").y.tolist() == list(values)
+    assert labels_of(learnt(frame)) == list(values)
 
 
 def test_mixed_labels_are_read_as_strings() -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "y": [1, "x", 1]})
-    prepared = prepare_table(frame, label="y")
-    assert prepared.y.tolist() == ["1", "x", "1"]
+    prepared = learnt(frame)
+    assert labels_of(prepared) == ["1", "x", "1"]
     assert [notice.kind for notice in prepared.notices] == ["mixed_types"]
-
-
-def test_to_frame_puts_the_label_last() -> None:
-    frame = prepare_table(table(), label="y").to_frame()
-    assert frame.columns.tolist() == ["a", "y"]
 
 
 def test_label_missing() -> None:
@@ -177,7 +177,7 @@ def test_continuous_label(labels: Any) -> None:
 )
 def test_many_classes_are_still_classes(labels: Any) -> None:
     frame = pd.DataFrame({"a": np.arange(len(labels)) % 7 + 0.5, "y": labels})
-    assert prepare_table(frame, label="y").y.nunique() == len(set(labels))
+    assert len(learnt(frame).classes) == len(set(labels))
 
 
 def test_duplicate_names() -> None:
@@ -197,8 +197,55 @@ def test_infinite_label() -> None:
     assert "'y' holds an infinite value in data row 2" in refusal(frame)
 
 
-@pytest.mark.parametrize(("role", "wanted"), [("numeric", "a number"), ("code", "a whole number")])
+@pytest.mark.parametrize(("role", "wanted"), [("numeric", "a number"), ("code", "an integer")])
 def test_role_that_the_values_do_not_fit(role: str, wanted: str) -> None:
     frame = pd.DataFrame({"airport": ["1", "2", "SFO", "3"], "y": [None, 0, 1, 0]})
     message = refusal(frame, roles={"airport": role})
     assert f"'airport' can't have the role {role!r}: 'SFO' in data row 3 (the first is 1) is not {wanted}" in message
+
+
+@pytest.mark.parametrize("group_duplicates", [False, True])
+def test_a_split_table_comes_back_from_files_as_it_was(tmp_path: Path, group_duplicates: bool) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=300),
+            "n": pd.array(rng.integers(0, 9, 300), dtype="Int64"),
+            "job": rng.choice(["cook", "nurse", None], 300),
+            "day": rng.integers(1, 8, 300),
+            "y": pd.array(rng.choice([True, False], 300), dtype="boolean"),
+        }
+    )
+    frame.loc[:20, ["n", "y"]] = None
+    frame = pd.concat([frame, frame.iloc[100:150]], ignore_index=True)
+    found = learnt(frame, split=SplitSettings(group_duplicates=group_duplicates))
+    found.write_files(tmp_path)
+    again = Table.read_files(tmp_path)
+    assert (again.digest(), again.training_digest()) == (found.digest(), found.training_digest())
+    pd.testing.assert_frame_equal(again.statistics.sample, found.statistics.sample)
+    pd.testing.assert_frame_equal(again.statistics.example, found.statistics.example)
+    assert again.classes.tolist() == found.classes.tolist()
+    assert again.label_dtype == found.label_dtype
+    for name in ("job", "day"):
+        one, other = again.statistics.categories(name), found.statistics.categories(name)
+        assert (one.keys, one.table.tolist(), one.missing.tolist()) == (
+            other.keys,
+            other.table.tolist(),
+            other.missing.tolist(),
+        )
+    assert vars(again.statistics.numbers("x")) == vars(found.statistics.numbers("x"))
+    twins = found.sides[100:150] == found.sides[300:]
+    assert twins.all() == group_duplicates
+
+
+def test_test_rows_change_nothing_that_condensing_reads() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "job": rng.choice(["cook", "nurse"], 200), "y": [0, 1] * 100})
+    before = learnt(frame, split=SplitSettings())
+    poisoned = frame.copy()
+    poisoned.loc[before.positions("test"), ["x", "job"]] = [1e9, "spy"]
+    after = learnt(poisoned, split=SplitSettings())
+    assert after.training_digest() == before.training_digest()
+    assert after.digest() != before.digest()
+    assert after.roles == before.roles
+    assert after.statistics.numbers("x").high == before.statistics.numbers("x").high

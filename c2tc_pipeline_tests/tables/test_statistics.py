@@ -1,10 +1,10 @@
-"""One pass over blocks: any division of the rows tells the same, and the same as the table in memory."""
+"""Statistics gathered block by block do not depend on the division into blocks."""
 
 from __future__ import annotations
 
 import itertools
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.category_counts import CategoryCounter, CategoryCounts
 from c2tc_pipeline.tables.column_facts import ColumnGatherer
 from c2tc_pipeline.tables.distinct import DistinctCount, hashed_texts, mixed_bits
-from c2tc_pipeline.tables.overview import TableOverview, overview_of
-from c2tc_pipeline.tables.preparation import prepare_table
 from c2tc_pipeline.tables.row_sample import RowPicker, RowSample, sampled_numbers
+from c2tc_pipeline.tables.table import Table, learn_table
 
 Value = TypeVar("Value")
 
@@ -57,72 +57,65 @@ def outcome(attempt: Callable[[], Value]) -> Value | str:
         return str(error)
 
 
-def facts_of(overview: TableOverview) -> dict[str, Any]:
+class CutBlocks(Blocks):
+    """Blocks with given edges."""
+
+    def __init__(self, parts: list[pd.DataFrame]) -> None:
+        super().__init__(list(parts[0].columns))
+        self.parts = parts
+
+    def frames(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        for part in self.parts:
+            yield part if columns is None else part[list(columns)]
+
+
+def facts_of(table: Table) -> dict[str, Any]:
+    found = table.statistics
     return {
-        "roles": overview.roles,
-        "kinds": overview.kinds,
-        "classes": (overview.classes.values.tolist(), overview.classes.rows.tolist(), overview.classes.dtype),
-        "notices": overview.notices,
+        "roles": found.roles,
+        "kinds": found.kinds,
+        "classes": (table.classes.tolist(), table.class_rows.tolist(), table.label_dtype),
+        "codes": table.codes.tolist(),
+        "missing": table.missing,
+        "notices": table.notices,
         "counts": {
-            name: (counts.keys, counts.table.tolist(), counts.missing.tolist())
-            for name, counts in overview.counts.items()
+            name: (counts.keys, counts.table.tolist(), counts.missing.tolist()) for name, counts in found.counts.items()
         },
-        "ranges": {name: vars(numbers) for name, numbers in overview.ranges.items()},
-        "sample": overview.sample.astype(object).where(overview.sample.notna(), None).to_dict("list"),
-        "codes": overview.sample_codes.tolist(),
+        "ranges": {name: vars(numbers) for name, numbers in found.ranges.items()},
+        "sample": found.sample.astype(object).where(found.sample.notna(), None).to_dict("list"),
+        "sample codes": found.sample_codes.tolist(),
     }
 
 
 @settings(deadline=None, max_examples=50)
 @given(tables, st.lists(st.integers(0, 60), max_size=6))
-def test_any_division_into_blocks_tells_the_same_as_the_table_in_memory(frame: pd.DataFrame, edges: list[int]) -> None:
-    prepared = outcome(lambda: prepare_table(frame, label="y"))
-    if isinstance(prepared, str):
-        assert outcome(lambda: overview_of(in_blocks(frame, edges), label="y")) == prepared
+def test_any_division_into_blocks_gives_the_same_statistics(frame: pd.DataFrame, edges: list[int]) -> None:
+    whole = outcome(lambda: facts_of(learn_table(Blocks.of_frame(frame), label="y")))
+    parts = outcome(lambda: facts_of(learn_table(CutBlocks(in_blocks(frame, edges)), label="y")))
+    assert whole == parts
+    if isinstance(whole, str):
         return
-    whole, parts = (overview_of(blocks, label="y") for blocks in ([frame], in_blocks(frame, edges)))
-    assert facts_of(whole) == facts_of(parts)
-    assert whole.roles == prepared.roles
-    assert whole.notices == prepared.notices
-    assert whole.classes.values[whole.sample_codes].tolist() == prepared.y.tolist()
-    pd.testing.assert_frame_equal(whole.sample, prepared.X)
-    for name, counts in whole.counts.items():
-        oracle = pd.crosstab(prepared.X[name].astype(object), prepared.y)
-        assert counts.table.sum() == oracle.to_numpy().sum()
-        assert sorted(counts.rows.tolist()) == sorted(oracle.sum(axis=1).tolist())
-        assert counts.missing.sum() == prepared.X[name].isna().sum()
+    labelled = frame[frame["y"].notna()].reset_index(drop=True)
+    for name, (keys, table, missing) in whole["counts"].items():
+        oracle = pd.crosstab(labelled[name].astype(object), labelled["y"])
+        assert len(keys) == len(oracle)
+        assert sorted(map(sum, table)) == sorted(oracle.sum(axis=1).tolist())
+        assert sum(missing) == labelled[name].isna().sum()
+    for name, limits in whole["ranges"].items():
+        assert limits["missing"] == labelled[name].isna().sum()
+        assert limits["high"] == labelled[name].max()
 
 
-@pytest.mark.parametrize(
-    ("column", "roles", "message"),
-    [
-        ([1.0, np.inf, 2.5, -np.inf], {}, r"Column 'x' holds 2 infinite values, the first in data row 2 "),
-        (["1", "2", "x", "4"], {"x": "numeric"}, r"'x' in data row 3 \(the first is 1\) is not a number"),
-        ([1, 2, 3, 4], {"x": "colour"}, "can't have the role 'colour'"),
-        ([7, 7, 7, 7], {}, "No feature column is left"),
-    ],
-)
-def test_what_is_wrong_is_said_as_for_a_table_in_memory(column: list[Any], roles: dict[str, str], message: str) -> None:
-    frame = pd.DataFrame({"x": column, "y": list("abab")})
-    for attempt in (
-        lambda: prepare_table(frame, label="y", roles=roles),
-        lambda: overview_of([frame.iloc[:1], frame.iloc[1:]], label="y", roles=roles),
-    ):
-        with pytest.raises(InputError, match=message):
-            attempt()
-
-
-def test_whole_numbers_are_the_same_in_blocks_with_and_without_gaps() -> None:
+def test_integers_are_the_same_in_blocks_with_and_without_gaps() -> None:
     frame = pd.DataFrame({"size": pd.array([1, 2, 3, None, 2, 3, 4, 5], dtype="Int64"), "y": list("abababab")})
-    whole, parts = (overview_of(blocks, label="y") for blocks in ([frame], in_blocks(frame, [3])))
-    assert whole.roles["size"].distinct == parts.roles["size"].distinct == 5
+    parts = learn_table(CutBlocks(in_blocks(frame, [3])), label="y")
+    assert parts.roles["size"].distinct == 5
 
 
 @pytest.mark.parametrize("blocks", [[], [3], [0, 5, 5]])
 def test_labelled_rows_come_with_their_class_and_their_place_in_the_source(blocks: list[int]) -> None:
     frame = pd.DataFrame({"x": range(6), "y": ["b", None, "a", "b", None, "c"], "size": 1})
-    parts = in_blocks(frame, blocks)
-    found = list(overview_of(parts, label="y").labelled(parts))
+    found = list(learn_table(CutBlocks(in_blocks(frame, blocks)), label="y").rows())
     assert np.concatenate([block.row_ids for block in found]).tolist() == [0, 2, 3, 5]
     assert np.concatenate([block.codes for block in found]).tolist() == [1, 0, 1, 2]
 
