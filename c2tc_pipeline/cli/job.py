@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from c2tc_pipeline.cli.forgetting import SCORES_NAME, SPLIT_NAME, check_key
-from c2tc_pipeline.clustering.executor import open_executor
+from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.freed_memory import give_back_freed_memory
 from c2tc_pipeline.condensation.api import condense_prepared
 from c2tc_pipeline.condensation.job import make_condenser, make_encoder, refuse_repeated
 from c2tc_pipeline.condensation.membership import StoredMembership
@@ -77,7 +76,7 @@ def condense_to_directory(
     """
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     # A cluster that cannot be reached is told about before a table is read for it.
-    with open_executor(spec.settings.engine):
+    with open_engine(spec.settings.engine):
         pass
     if blocks and split:
         raise InputError("A split needs the whole table in memory; leave out --blocks, or --split and --evaluate.")
@@ -159,7 +158,6 @@ def _condense_in_blocks(
     condenser.set_params(rows=rows)
     source = open_source(spec.source)
     check_key(key, source.header().columns, source.shown)
-    give_back_freed_memory()
     with ScratchDirectory() as made:
         folder = Path(made)
         with clock.stage("read"):

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
 from c2tc_pipeline.allocation import Allocator
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_source import RowSource, rows_of
+from c2tc_pipeline.clustering.lloyd import Clusters
+from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.least_rows import check_least_rows, check_room
 from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
@@ -84,7 +84,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         The condensed row of each source row.
     classes_ : ndarray
         The classes, sorted.
-    curves_ : list of ClassCurve or None
+    curves_ : list of LossCurve or None
         The loss curve of each class.
     sample_indices_ : ndarray of int
         The source row next to each condensed row; with ``"medoid"`` it is the condensed row.
@@ -206,28 +206,28 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         plan: AllocationPlan,
         *,
         clock: StageClock,
-    ) -> tuple[np.ndarray, list[KMeansResult]]:
+    ) -> tuple[np.ndarray, list[Clusters]]:
         """Carry out a plan, and set the fitted attributes that do not depend on the order of the rows in the source.
 
         Returns
         -------
         centers : ndarray
             The means of all clusters.
-        results : list of KMeansResult
+        results : list of Clusters
             The partition of each class.
         """
         settings = self.check(len(X), len(classes))
         done = cluster_classes(X, edges, plan, settings, clock=clock)
         self.plan_ = plan
         self.allocation_ = done.allocation
-        self.curves_ = None if plan.measured is None else [found.curve for found in plan.measured]
+        self.curves_ = None if plan.measured is None else plan.measured
         self.classes_ = classes
         self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
         codes = np.repeat(np.arange(len(classes)), done.allocation.counts)
         self.training_weights_ = training_weights(self.weights_, codes)
         self.singletons_ = int((self.weights_ == 1).sum())
         centers = np.vstack([result.centers for result in done.results])
-        nearest = rows_of(X).take(nearest_rows(edges, done.results))
+        nearest = RowSource.of(X).take(nearest_rows(edges, done.results))
         self.repeats_ = equal_but_for_rounding(nearest, centers) | (self.representative == "medoid")
         return centers, done.results
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from c2tc_pipeline.clustering.row_source import RowSource, rows_of, stored_at
+from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 
 _ROWS = "rows"
@@ -54,7 +54,7 @@ class EncodedTable:
     @property
     def rows(self) -> RowSource:
         """The training rows, for those who read them in parts or elsewhere."""
-        return stored_at(self.address, self.X) if self.address else rows_of(self.X)
+        return RowSource.of(self.X, self.address or None)
 
     def stored_in(self, folder: str) -> EncodedTable:
         """Return the table with the address of its rows, given that of the folder with its files."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.clustering.partition import nearest_members, own_gaps, partition_sums
+from c2tc_pipeline.clustering.sums import cluster_sums, nearest_members, own_distances
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.original import summarise_members
@@ -214,8 +214,8 @@ def _means_and_gaps(
     X: np.ndarray, labels: np.ndarray, size: int, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the means of the clusters, each row's squared distance to its own, and the row next to each mean."""
-    means = partition_sums(X[order], labels[order], size).means()
-    gaps = own_gaps(X, labels, means)
+    means = cluster_sums(X[order], labels[order], size).means()
+    gaps = own_distances(X, labels, means)
     return means.astype(X.dtype), gaps, nearest_members(labels, gaps, size)
 
 

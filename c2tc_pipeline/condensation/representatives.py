@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_numbers import let_go, row_numbers, runs
+from c2tc_pipeline.clustering.lloyd import Clusters
+from c2tc_pipeline.clustering.rows import release_pages, row_array, row_chunks
 
 REPRESENTATIVES = ("centroid", "medoid")
 
@@ -31,20 +31,20 @@ def singleton_message(singletons: int, rows: int) -> str:
     )
 
 
-def condensed_of_sorted(results: Sequence[KMeansResult]) -> np.ndarray:
+def condensed_of_sorted(results: Sequence[Clusters]) -> np.ndarray:
     """Return the condensed row of each row, for rows in the order of their classes."""
-    condensed = row_numbers(sum(len(result.labels) for result in results))
+    condensed = row_array(sum(len(result.labels) for result in results))
     first_row, first = 0, 0
     for result in results:
-        for run in runs(len(result.labels)):
+        for run in row_chunks(len(result.labels)):
             condensed[first_row + run.start : first_row + run.stop] = result.labels[run] + np.int32(first)
-            let_go(condensed)
-            let_go(result.labels)
+            release_pages(condensed)
+            release_pages(result.labels)
         first_row, first = first_row + len(result.labels), first + len(result.centers)
     return condensed
 
 
-def nearest_rows(edges: np.ndarray, results: Sequence[KMeansResult]) -> np.ndarray:
+def nearest_rows(edges: np.ndarray, results: Sequence[Clusters]) -> np.ndarray:
     """Return, for each cluster of each class, the position in the sorted rows of the member next to its centre."""
     return np.concatenate([start + result.nearest for start, result in zip(edges[:-1], results, strict=True)])
 

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.freed_memory import give_back_once
 from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedTable
@@ -80,8 +79,6 @@ def encode_table(
         The hash of what the training rows are made from.
     """
     X = encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order))
-    # Columns on their way are smaller than what glibc returns by itself; clusters take samples where they were.
-    give_back_once()
     return EncodedTable(
         X=X,
         edges=by_class.edges,

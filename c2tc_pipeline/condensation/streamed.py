@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_numbers import let_go
+from c2tc_pipeline.clustering.lloyd import Clusters
+from c2tc_pipeline.clustering.rows import release_pages
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedTable
@@ -175,7 +175,7 @@ class _Members:
         overview: TableOverview,
         encoded: EncodedTable,
         condenser: Condenser,
-        results: list[KMeansResult],
+        results: list[Clusters],
         chosen_drops: Collection[str],
     ) -> None:
         self._cursor = ClassCursor(encoded.edges)
@@ -224,7 +224,7 @@ class _Members:
     def _members(self, places: np.ndarray) -> np.ndarray:
         """Return the condensed rows of the rows at these places, in memory."""
         members = np.asarray(self._condensed[places])
-        let_go(self._condensed)
+        release_pages(self._condensed)
         return members
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering.partition import partition_sums
+from c2tc_pipeline.clustering.sums import cluster_sums
 from c2tc_pipeline.common.errors import InputError
 
 
@@ -73,7 +73,7 @@ def thin_partition(
     labels = membership[kept].astype(np.int64)
     touched = np.zeros(size, dtype=bool)
     touched[membership[~kept]] = True
-    sums = partition_sums(X, labels, size)
+    sums = cluster_sums(X, labels, size)
     counts, totals = sums.counts.copy(), sums.sums.copy()
     goes_to = np.arange(size)
     merged = 0

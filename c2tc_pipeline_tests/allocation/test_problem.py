@@ -13,15 +13,15 @@ from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.optimal import OptimalAllocator
 from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
 from c2tc_pipeline.allocation.testing import TableLosses
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.loss_curves import LossCurve
+from c2tc_pipeline.clustering.kernels import make_kernel
 from c2tc_pipeline.common.errors import InputError
 
 
-def small_classes() -> list[ClassRows]:
+def small_classes() -> list[ClassKMeans]:
     rng = np.random.default_rng(0)
-    return [ClassRows(rng.random((n, 2), dtype=np.float32), make_engine("cpu")) for n in (12, 7, 1)]
+    return [ClassKMeans(rng.random((n, 2), dtype=np.float32), make_kernel("cpu")) for n in (12, 7, 1)]
 
 
 def test_the_objective_is_the_papers() -> None:
@@ -56,8 +56,8 @@ def test_an_impossible_problem_is_refused(change: dict[str, Any], message: str) 
 
 def test_curves_are_read_point_by_point_or_at_once() -> None:
     curves = [
-        ClassCurve(50, 50, np.array([1, 5, 20]), np.array([90.0, 30.0, 10.0]), 50),
-        ClassCurve(9, 4, np.array([1, 4]), np.array([7.0, 0.0]), 9),
+        LossCurve(50, 50, np.array([1, 5, 20]), np.array([90.0, 30.0, 10.0]), 50),
+        LossCurve(9, 4, np.array([1, 4]), np.array([7.0, 0.0]), 9),
     ]
     losses = CurveLosses(curves)
     assert losses.runs == 5
@@ -103,7 +103,7 @@ def test_searches_on_exact_losses_count_their_runs_and_claim_no_bound() -> None:
 
 def test_a_least_size_limits_every_class() -> None:
     tables = [np.ones(100), np.ones(17), np.ones(5)]
-    problem = AllocationProblem(np.array([100, 17, 5]), 9, TableLosses(tables), least_rows=5)
+    problem = AllocationProblem(np.array([100, 17, 5]), 9, TableLosses(tables), min_rows=5)
     assert problem.upper.tolist() == [7, 3, 1]
     assert [len(problem.loss_table(index)) for index in range(3)] == [7, 3, 1]
 
@@ -111,7 +111,7 @@ def test_a_least_size_limits_every_class() -> None:
 @pytest.mark.parametrize(("sizes", "budget"), [([100, 4], 5), ([20, 19], 8)], ids=["class", "budget"])
 def test_a_least_size_without_room(sizes: list[int], budget: int) -> None:
     with pytest.raises(InputError, match="at least 5 rows leave room for"):
-        AllocationProblem(np.array(sizes), budget, TableLosses([np.ones(n) for n in sizes]), least_rows=5)
+        AllocationProblem(np.array(sizes), budget, TableLosses([np.ones(n) for n in sizes]), min_rows=5)
 
 
 @pytest.mark.parametrize("allocator", [*ALLOCATORS, HfilsAllocator(scale_factor=False)], ids=[*ALLOCATORS, "unscaled"])
@@ -119,9 +119,9 @@ def test_allocators_keep_to_it(allocator: str | HfilsAllocator) -> None:
     sizes = np.array([60, 33, 12])
     losses = TableLosses([n**2 / np.arange(1, n + 1) for n in sizes])
     # All the room there is: every class ends at its limit.
-    problem = AllocationProblem(sizes, 20, losses, least_rows=5)
+    problem = AllocationProblem(sizes, 20, losses, min_rows=5)
     assert make_allocator(allocator).allocate(problem).counts.tolist() == [12, 6, 2]
-    problem = AllocationProblem(sizes, 9, losses, least_rows=5)
+    problem = AllocationProblem(sizes, 9, losses, min_rows=5)
     counts = make_allocator(allocator).allocate(problem).counts
     assert int(counts.sum()) == 9
     assert (5 * counts <= sizes).all()

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.torch_engine import TorchEngine
+from c2tc_pipeline.clustering.kernels import CpuKernel
+from c2tc_pipeline.clustering.kernels import Engine
+from c2tc_pipeline.clustering.lloyd import Clusters
+from c2tc_pipeline.clustering.torch_kernel import TorchKernel
 
-ENGINES: list[Engine] = [CpuEngine(), TorchEngine("cpu")]
+ENGINES: list[Engine] = [CpuKernel(), TorchKernel("cpu")]
 
 few_values = hnp.arrays(
     np.float32,
@@ -53,8 +53,8 @@ def exact_loss(X: np.ndarray, labels: np.ndarray, weight: np.ndarray | None = No
     return float(((gaps**2).sum(axis=1) * weight).sum())
 
 
-def assert_true_partition(result: KMeansResult, X: np.ndarray, k: int, weight: np.ndarray | None = None) -> None:
-    """Check everything that :class:`KMeansResult` promises against the rows."""
+def assert_true_partition(result: Clusters, X: np.ndarray, k: int, weight: np.ndarray | None = None) -> None:
+    """Check everything that :class:`Clusters` promises against the rows."""
     assert result.labels.shape == (len(X),)
     assert sorted(set(result.labels.tolist())) == list(range(k))
     np.testing.assert_array_equal(result.counts, np.bincount(result.labels, weight, k))

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 
 from c2tc_pipeline.clustering import assignment, cpu, dealt_work
 from c2tc_pipeline.clustering.assignment import nearest_centers
-from c2tc_pipeline.clustering.cpu import CpuEngine
+from c2tc_pipeline.clustering.kernels import CpuKernel
 from c2tc_pipeline_tests.clustering.mixtures import mixture
 
 each_way = pytest.mark.parametrize(("rows", "k"), [(5_000, 7), (300, 130), (5_000, 200)])
@@ -69,7 +69,7 @@ def test_of_centres_at_the_same_distance_the_first(data: st.DataObject, k: int) 
     X = np.array([[a, b] for a in range(4) for b in range(4)], dtype=np.float32)
     first = squares(X, centers).argmin(axis=1)
     np.testing.assert_array_equal(nearest_centers(X, centers), first)
-    engine = CpuEngine()
+    engine = CpuKernel()
     np.testing.assert_array_equal(engine.assign(engine.load(X, None), centers), first)
 
 
@@ -81,7 +81,7 @@ def test_a_step_is_that_of_scikit_learn(rows: int, k: int, dtype: type, weighted
     weight = np.random.default_rng(1).integers(1, 9, rows).astype(np.float64) if weighted else None
     theirs = KMeans(k, init=start.astype(np.float64), n_init=1, max_iter=1, tol=0)
     theirs.fit(X.astype(np.float64), sample_weight=weight)
-    engine = CpuEngine()
+    engine = CpuKernel()
     loaded = engine.load(X, weight)
     centers, counts = engine.update(loaded, start)
     assert centers.dtype == dtype
@@ -112,7 +112,7 @@ def test_the_same_bytes_on_any_number_of_threads(
     monkeypatch.setattr(dealt_work, "_pool", counted)
     found = []
     for threads in (1, 2, 3, 8):
-        engine = CpuEngine(threads)
+        engine = CpuKernel(threads)
         loaded = engine.load(X, None)
         centers, counts = engine.update(loaded, start)
         found.append((centers.tobytes(), counts.tobytes(), engine.assign(loaded, centers).tobytes()))
@@ -135,7 +135,7 @@ def test_rows_with_gaps(rows: int, k: int, layout: str) -> None:
 def test_means_of_many_equal_rows_are_exact() -> None:
     # Added up in float32, hundreds of thousands of nearly the same value drift away.
     X = np.full((300_000, 4), 0.9, dtype=np.float32)
-    engine = CpuEngine()
+    engine = CpuKernel()
     far = np.linspace(2, 3, 4 * 200, dtype=np.float32).reshape(200, 4)
     centers, counts = engine.update(engine.load(X, None), np.vstack([X[:1], far]))
     np.testing.assert_array_equal(centers[0], X[0])

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import block_tasks, partition
-from c2tc_pipeline.clustering.blocks import Block
-from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.clustering.partition import PartitionSums, partition_sums
-from c2tc_pipeline.clustering.row_source import HeldRows
+from c2tc_pipeline.clustering.rows import Block
+from c2tc_pipeline.clustering.kernels import Engine
+from c2tc_pipeline.clustering.sums import ClusterSums, cluster_sums
+from c2tc_pipeline.clustering.rows import HeldRows
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, exact_loss, exact_means, few_values, mixture, name_of
 
 each_engine = pytest.mark.parametrize("engine", ENGINES, ids=name_of)
 
 
-def assert_same_sums(one: PartitionSums, other: PartitionSums) -> None:
+def assert_same_sums(one: ClusterSums, other: ClusterSums) -> None:
     np.testing.assert_allclose(one.sums, other.sums, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(one.counts, other.counts)
     assert one.power == pytest.approx(other.power, rel=1e-12)
@@ -33,7 +33,7 @@ def test_sums_are_those_of_the_members(X: np.ndarray, data: st.DataObject) -> No
     k = data.draw(st.integers(1, 6))
     labels = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=len(X), max_size=len(X))))
     weight = data.draw(st.none() | st.just(np.arange(1, len(X) + 1)))
-    sums = partition_sums(X, labels, k, weight)
+    sums = cluster_sums(X, labels, k, weight)
     used = np.unique(labels)
     compact = np.searchsorted(used, labels)
     np.testing.assert_array_equal(sums.counts, np.bincount(labels, weight, k))
@@ -45,12 +45,12 @@ def test_sums_are_those_of_the_members(X: np.ndarray, data: st.DataObject) -> No
 def test_sums_do_not_depend_on_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     X = mixture(100)
     labels = np.arange(100) % 7
-    whole = partition_sums(X, labels, 7, np.arange(100.0))
+    whole = cluster_sums(X, labels, 7, np.arange(100.0))
     monkeypatch.setattr(partition, "CHUNK_CELLS", 9)
-    assert_same_sums(partition_sums(X, labels, 7, np.arange(100.0)), whole)
+    assert_same_sums(cluster_sums(X, labels, 7, np.arange(100.0)), whole)
 
 
-def sums_of(engine: Engine, X: np.ndarray, centers: np.ndarray, weight: np.ndarray | None = None) -> PartitionSums:
+def sums_of(engine: Engine, X: np.ndarray, centers: np.ndarray, weight: np.ndarray | None = None) -> ClusterSums:
     return block_tasks.assign(Block(HeldRows(X), weight=weight), engine, centers)[1]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from c2tc_pipeline.clustering import cpu
 from c2tc_pipeline.clustering.assignment import nearest_centers
 from c2tc_pipeline.clustering.bounded_steps import BoundedSteps
-from c2tc_pipeline.clustering.cpu import CpuEngine
+from c2tc_pipeline.clustering.kernels import CpuKernel
 
 
 def walk(rng: np.random.Generator, X: np.ndarray, k: int, steps: int, length: float) -> list[np.ndarray]:
@@ -68,10 +68,10 @@ def test_a_clustering_is_the_same_to_the_byte_with_bounds_and_without(
     rng = np.random.default_rng(1)
     X = (rng.random((6_000, 6)) ** 2).astype(np.float32)
     X[:, 3:] = X[:, 3:] > 0.5
-    full = CpuEngine(1).fit(X, 130, seed=3)
+    full = CpuKernel(1).fit(X, 130, seed=3)
     monkeypatch.setattr(cpu, "_MANY_ROWS", 1_000)
     monkeypatch.setattr(cpu, "_MANY_COLUMNS", 6)
-    bounded = CpuEngine(threads).fit(X, 130, seed=3)
+    bounded = CpuKernel(threads).fit(X, 130, seed=3)
     assert bounded.labels.tobytes() == full.labels.tobytes()
     assert bounded.centers.tobytes() == full.centers.tobytes()
     assert bounded.inertia == full.inertia

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import class_rows
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.engine import Engine, make_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.kernels import Engine, make_kernel
 from c2tc_pipeline_tests.clustering.mixtures import (
     ENGINES,
     assert_true_partition,
@@ -33,7 +33,7 @@ def test_every_number_of_clusters_gives_a_true_partition(
     k = data.draw(st.integers(1, len(X)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(class_rows, "_MERGE_BELOW", merge_below)
-        rows = ClassRows(X, engine)
+        rows = ClassKMeans(X, engine)
         result = rows.cluster(k, seed=seed, relocate=data.draw(st.sampled_from([0, 2])))
     assert rows.distinct == distinct_rows(X)
     assert_true_partition(result, X, k)
@@ -59,13 +59,13 @@ def test_the_smallest_classes(
 ) -> None:
     monkeypatch.setattr(class_rows, "_MERGE_BELOW", merge_below)
     rows = np.array(X, dtype=np.float32)
-    assert_true_partition(ClassRows(rows, make_engine("cpu")).cluster(k), rows, k)
+    assert_true_partition(ClassKMeans(rows, make_kernel("cpu")).cluster(k), rows, k)
 
 
 @pytest.mark.parametrize("k", [-1, 0, 6])
 def test_an_impossible_number_of_clusters_is_refused(k: int) -> None:
     with pytest.raises(ValueError, match=f"5 rows cannot be cut into {k} clusters"):
-        ClassRows(mixture(5), make_engine("cpu")).cluster(k)
+        ClassKMeans(mixture(5), make_kernel("cpu")).cluster(k)
 
 
 @given(copies=st.lists(st.integers(1, 12), min_size=1, max_size=6), data=st.data())
@@ -73,7 +73,7 @@ def test_an_impossible_number_of_clusters_is_refused(k: int) -> None:
 def test_surplus_clusters_cut_the_largest_groups_evenly(copies: list[int], data: st.DataObject) -> None:
     X = np.repeat(np.arange(len(copies), dtype=np.float32)[:, None], copies, axis=0)
     k = data.draw(st.integers(len(copies), len(X)))
-    result = ClassRows(X, make_engine("cpu")).cluster(k)
+    result = ClassKMeans(X, make_kernel("cpu")).cluster(k)
     pieces = [result.counts[result.centers[:, 0] == value] for value in range(len(copies))]
     for parts in pieces:
         assert max(parts) - min(parts) <= 1
@@ -93,7 +93,7 @@ def test_merging_does_not_change_the_partition(engine: Engine, seed: int, monkey
     results = []
     for merge_below in (0.0, 0.7):
         monkeypatch.setattr(class_rows, "_MERGE_BELOW", merge_below)
-        results.append(ClassRows(X, engine).cluster(9, init=distinct[:9], relocate=0, tol=0))
+        results.append(ClassKMeans(X, engine).cluster(9, init=distinct[:9], relocate=0, tol=0))
     plain, merged = results
     np.testing.assert_array_equal(plain.labels, merged.labels)
     np.testing.assert_array_equal(plain.counts, merged.counts)
@@ -104,7 +104,7 @@ def test_merging_does_not_change_the_partition(engine: Engine, seed: int, monkey
 @each_engine
 def test_merged_rows_stay_together(engine: Engine) -> None:
     X = np.repeat(mixture(60), 5, axis=0)
-    result = ClassRows(X, engine).cluster(25)
+    result = ClassKMeans(X, engine).cluster(25)
     assert (result.labels.reshape(60, 5) == result.labels.reshape(60, 5)[:, :1]).all()
     assert_true_partition(result, X, 25)
 
@@ -112,7 +112,7 @@ def test_merged_rows_stay_together(engine: Engine) -> None:
 @pytest.mark.parametrize("copies", [1, 3], ids=["distinct", "merged"])
 def test_a_start_on_a_sample_is_nearly_as_good(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.repeat(mixture(3_000), copies, axis=0)
-    rows = ClassRows(X, make_engine("cpu"))
+    rows = ClassKMeans(X, make_kernel("cpu"))
     whole, start = rows.cluster(15), rows.start(15)
     monkeypatch.setattr(class_rows, "_START_ROWS_LEAST", 100)
     sampled, sampled_start = rows.cluster(15), rows.start(15)
@@ -127,7 +127,7 @@ def test_a_start_on_a_sample_is_nearly_as_good(copies: int, monkeypatch: pytest.
 @each_engine
 def test_relocation_pays(engine: Engine) -> None:
     X = mixture(1_500, groups=60)
-    rows = ClassRows(X, engine)
+    rows = ClassKMeans(X, engine)
     plain = [rows.cluster(60, seed=seed, relocate=0).inertia for seed in range(3)]
     relocated = [rows.cluster(60, seed=seed).inertia for seed in range(3)]
     assert np.mean(relocated) < np.mean(plain)
@@ -135,7 +135,7 @@ def test_relocation_pays(engine: Engine) -> None:
 
 @each_engine
 def test_the_same_seed_gives_the_same_bytes(engine: Engine) -> None:
-    rows = ClassRows(mixture(500), engine)
+    rows = ClassKMeans(mixture(500), engine)
     one, again, other = (rows.cluster(20, seed=seed) for seed in (3, 3, 4))
     assert one.centers.tobytes() == again.centers.tobytes()
     assert one.centers.tobytes() != other.centers.tobytes()
@@ -147,12 +147,12 @@ def test_the_rows_are_not_changed() -> None:
     X = np.repeat(mixture(50), 3, axis=0)
     before = X.copy()
     X.flags.writeable = False
-    ClassRows(X, make_engine("cpu")).cluster(10)
+    ClassKMeans(X, make_kernel("cpu")).cluster(10)
     np.testing.assert_array_equal(X, before)
 
 
 def test_cheap_steps_go_on_for_smaller_gains(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = ClassRows(np.random.default_rng(0).random((2_000, 6), dtype=np.float32), make_engine("cpu"))
+    rows = ClassKMeans(np.random.default_rng(0).random((2_000, 6), dtype=np.float32), make_kernel("cpu"))
     cheap = rows.cluster(40, relocate=0)
     monkeypatch.setattr(class_rows, "_DEAR_STEP", 1)
     dear = rows.cluster(40, relocate=0)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.curves import CurveSettings, MeasuredCurve, measure_curve, measure_curves
-from c2tc_pipeline.clustering.engine import Engine, make_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.loss_curves import CurveSettings, LossCurve, measure_curve, measure_curves
+from c2tc_pipeline.clustering.kernels import Engine, make_kernel
 from c2tc_pipeline.storage.artefact import MANIFEST_NAME
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, distinct_rows, few_values, mixture, name_of
 
-CPU = make_engine("cpu")
+CPU = make_kernel("cpu")
 SAMPLING = CurveSettings(rows_least=300)
 LARGEST = 40
 
@@ -29,7 +29,7 @@ LARGEST = 40
 @given(X=few_values, data=st.data(), seed=st.integers(0, 2**40))
 def test_a_curve_of_all_rows_never_rises_and_ends_at_zero(X: np.ndarray, data: st.DataObject, seed: int) -> None:
     largest = data.draw(st.integers(1, len(X)))
-    curve = measure_curve(ClassRows(X, CPU), largest, seed=seed).curve
+    curve = measure_curve(ClassKMeans(X, CPU), largest, seed=seed).curve
     assert curve.sampled_rows == curve.rows == len(X)
     assert curve.distinct == distinct_rows(X)
     assert curve.grid[0] == 1
@@ -49,7 +49,7 @@ def test_close_to_k_means_on_all_rows_at_the_grid_and_between(
 ) -> None:
     # Groups that overlap, as in real tables: sharp ones give the curve a corner that no grid of nine points can follow.
     X = mixture(4_000, spread=0.2, seed=seed)
-    rows = ClassRows(X, engine)
+    rows = ClassKMeans(X, engine)
     curve = measure_curve(rows, LARGEST, settings=options).curve
     assert (curve.sampled_rows < len(X)) == (options is SAMPLING)
     between = [3, 7, 12, 20, 35]
@@ -60,7 +60,7 @@ def test_close_to_k_means_on_all_rows_at_the_grid_and_between(
 
 def test_a_sampled_curve_has_no_bias() -> None:
     X = np.random.default_rng(0).random((6_000, 5), dtype=np.float32)
-    rows = ClassRows(X, CPU)
+    rows = ClassKMeans(X, CPU)
     options = dataclasses.replace(SAMPLING, rows_per_cluster=10, points=4)
     curves = [measure_curve(rows, LARGEST, seed=seed, settings=options).curve for seed in range(5)]
     exact = rows.cluster(LARGEST).inertia
@@ -72,7 +72,7 @@ def test_a_sampled_curve_never_rises_even_where_clusters_find_nothing(seed: int)
     # Noise in many columns and a handful of sampled rows: more centres fit the sample and miss everything else.
     X = np.random.default_rng(seed).normal(0.5, 0.1, (400, 60)).astype(np.float32)
     options = CurveSettings(rows_least=10, rows_per_cluster=1)
-    curve = measure_curve(ClassRows(X, CPU), 10, seed=seed, settings=options).curve
+    curve = measure_curve(ClassKMeans(X, CPU), 10, seed=seed, settings=options).curve
     assert curve.sampled_rows == 10
     assert (np.diff(curve.wcss) <= 0).all()
 
@@ -80,7 +80,7 @@ def test_a_sampled_curve_never_rises_even_where_clusters_find_nothing(seed: int)
 def test_a_large_class_of_few_distinct_rows_costs_nothing_beyond_them() -> None:
     distinct = mixture(30, columns=20, groups=1, spread=0.2)
     X = distinct[np.random.default_rng(0).integers(30, size=3_000)]
-    rows = ClassRows(X, CPU)
+    rows = ClassKMeans(X, CPU)
     curve = measure_curve(rows, 60, settings=CurveSettings(rows_least=400, rows_per_cluster=4)).curve
     assert curve.sampled_rows < len(X)
     assert not curve.at(np.arange(30, 61)).any()
@@ -89,13 +89,13 @@ def test_a_large_class_of_few_distinct_rows_costs_nothing_beyond_them() -> None:
 
 
 def test_the_settings_bound_the_grid() -> None:
-    curve = measure_curve(ClassRows(mixture(300), CPU), 200, settings=CurveSettings(largest=50, points=4)).curve
+    curve = measure_curve(ClassKMeans(mixture(300), CPU), 200, settings=CurveSettings(largest=50, points=4)).curve
     assert curve.grid.tolist() == [1, 4, 14, 50]
 
 
 def test_a_start_is_the_first_of_the_seeds_which_are_rows() -> None:
     X = mixture(300)
-    measured = measure_curve(ClassRows(X, CPU), 50, settings=CurveSettings(points=3))
+    measured = measure_curve(ClassKMeans(X, CPU), 50, settings=CurveSettings(points=3))
     assert [len(measured.start_for(k)) for k in (1, 6, 7, 49, 50, 300)] == [1, 6, 7, 49, 50, 50]
     rows = {row.tobytes() for row in X}
     assert len({seed.tobytes() for seed in measured.seeds} & rows) == 50
@@ -106,24 +106,24 @@ def test_a_start_is_the_first_of_the_seeds_which_are_rows() -> None:
 def test_as_good_as_cold_k_means_on_rows_without_groups(seed: int) -> None:
     # Heavy tails in many columns: a centre on a far row keeps it alone, so that a start among outliers stays poor.
     X = np.random.default_rng(seed).standard_t(8, (3_000, 40)).astype(np.float32)
-    rows = ClassRows(X, CPU)
+    rows = ClassKMeans(X, CPU)
     measured = measure_curve(rows, 100, seed=seed)
     cold = KMeans(100, n_init=1, max_iter=100, random_state=seed).fit(X).inertia_
     assert measured.curve.at(np.array([100]))[0] <= 1.01 * cold
     assert rows.cluster(100, init=measured.start_for(100), seed=seed).inertia <= 1.002 * cold
 
 
-def classes_of(*seeds: int) -> list[ClassRows]:
-    return [ClassRows(mixture(400, seed=seed), CPU) for seed in seeds]
+def classes_of(*seeds: int) -> list[ClassKMeans]:
+    return [ClassKMeans(mixture(400, seed=seed), CPU) for seed in seeds]
 
 
-def measure(cache: ContentCache | None, **changes: Any) -> CacheLookup[list[MeasuredCurve]]:
+def measure(cache: ContentCache | None, **changes: Any) -> CacheLookup[list[LossCurve]]:
     arguments: dict[str, Any] = {"classes": classes_of(0, 1), "largest": [20, 10], "seed": 5}
     arguments |= {"settings": CurveSettings(rows_least=100, points=4)} | changes
     return measure_curves(arguments.pop("classes"), arguments.pop("largest"), cache=cache, **arguments)
 
 
-def fingerprint(curves: list[MeasuredCurve]) -> list[Any]:
+def fingerprint(curves: list[LossCurve]) -> list[Any]:
     return [
         (
             m.curve.to_dict(),
@@ -167,9 +167,9 @@ def test_anything_that_matters_misses(tmp_path: Path, change: dict[str, Any]) ->
 def test_a_single_changed_cell_misses(tmp_path: Path) -> None:
     cache = ContentCache(tmp_path)
     X = mixture(50)
-    measure_curves([ClassRows(X, CPU)], [5], cache=cache)
+    measure_curves([ClassKMeans(X, CPU)], [5], cache=cache)
     X[-1, -1] = np.nextafter(X[-1, -1], np.float32(2))
-    assert not measure_curves([ClassRows(X, CPU)], [5], cache=cache).hit
+    assert not measure_curves([ClassKMeans(X, CPU)], [5], cache=cache).hit
 
 
 def flip(path: Path) -> None:

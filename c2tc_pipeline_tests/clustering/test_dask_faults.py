@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-from c2tc_pipeline.clustering import blocks, dask_executor
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.dask_executor import DaskExecutor
-from c2tc_pipeline.clustering.engine import make_engine
-from c2tc_pipeline.clustering.executor import open_executor
-from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering import blocks, dask_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.dask_engine import DaskEngine
+from c2tc_pipeline.clustering.kernels import make_kernel
+from c2tc_pipeline.clustering.engines import open_engine
+from c2tc_pipeline.clustering.lloyd import Clusters
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.dask_cluster import (
     Death,
@@ -30,11 +30,11 @@ from c2tc_pipeline_tests.clustering.mixtures import mixture
 from c2tc_pipeline_tests.tools.command_line import run_process
 
 pytestmark = pytest.mark.faults
-CPU = make_engine("cpu")
+CPU = make_kernel("cpu")
 MB = 2**20
 
 
-def as_bytes(result: KMeansResult) -> tuple[object, ...]:
+def as_bytes(result: Clusters) -> tuple[object, ...]:
     arrays = (result.centers, result.labels, result.counts, result.nearest)
     return (*(array.tobytes() for array in arrays), result.inertia, result.iterations)
 
@@ -63,13 +63,13 @@ def test_a_killed_worker_leaves_no_trace_in_the_bytes(
     k = 600 if task == "assign_around" else 30
     X = mixture(120_000, columns=12, groups=200)
     np.save(tmp_path / "rows.npy", X)
-    here = ClassRows(X, CPU).cluster(k, tol=0, max_iter=6)
+    here = ClassKMeans(X, CPU).cluster(k, tol=0, max_iter=6)
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r") if mapped else X
-    monkeypatch.setattr("c2tc_pipeline.clustering.dask_executor._SENT_BYTES", 0)
-    with running_cluster() as address, open_executor(address) as executor:
+    monkeypatch.setattr("c2tc_pipeline.clustering.dask_engine._SENT_BYTES", 0)
+    with running_cluster() as address, open_engine(address) as executor:
         before = process_ids(address)
         on_the_cluster(address, Death(task, at, tmp_path / "dead"))
-        there = ClassRows(rows, CPU, executor).cluster(k, tol=0, max_iter=6)
+        there = ClassKMeans(rows, CPU, executor).cluster(k, tol=0, max_iter=6)
         assert (tmp_path / "dead").exists()
         assert before - process_ids(address)
     assert as_bytes(there) == as_bytes(here)
@@ -82,12 +82,12 @@ def test_workers_smaller_than_the_data(tmp_path: Path) -> None:
         X[start : start + 200_000] = mixture(200_000, columns=60, groups=40, seed=start)
     X.flush()
     assert X.nbytes > limit
-    with running_cluster(memory_limit=limit) as address, open_executor(address) as executor:
+    with running_cluster(memory_limit=limit) as address, open_engine(address) as executor:
         before = process_ids(address)
-        there = ClassRows(X, CPU, executor).cluster(20, max_iter=4)
+        there = ClassKMeans(X, CPU, executor).cluster(20, max_iter=4)
         assert process_ids(address) == before, "a worker was restarted, as is done when its memory runs out"
         assert max(peak_memory(address)) < limit
-    here = ClassRows(X, CPU).cluster(20, max_iter=4)
+    here = ClassKMeans(X, CPU).cluster(20, max_iter=4)
     assert as_bytes(there) == as_bytes(here)
     exact = sum(
         float(((X[part] - there.centers[there.labels[part]].astype(np.float64)) ** 2).sum())
@@ -103,22 +103,22 @@ def test_workers_that_die_too_often(tmp_path: Path) -> None:
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         running_cluster() as address,
-        open_executor(address) as executor,
+        open_engine(address) as executor,
     ):
         on_the_cluster(address, Death("measure", 1, tmp_path / "dead"))
-        rows = ClassRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), CPU, executor)
+        rows = ClassKMeans(np.load(tmp_path / "rows.npy", mmap_mode="r"), CPU, executor)
         with pytest.raises(InputError, match="died again and again"):
             rows.cluster(5)
 
 
 def test_a_cluster_without_anyone_at_work_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "_CHECK_SECONDS", 0.2)
+    monkeypatch.setattr(dask_engine, "_CHECK_SECONDS", 0.2)
     with (
         running_cluster(workers=0) as address,
         Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client,
         pytest.raises(ConnectionError, match="went away in the middle of the work"),
     ):
-        DaskExecutor(client, address).call(abs, -1)
+        DaskEngine(client, address).call(abs, -1)
 
 
 def test_a_scheduler_killed_in_the_middle_is_one_sentence_and_a_later_run_succeeds(tmp_path: Path) -> None:

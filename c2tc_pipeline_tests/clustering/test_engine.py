@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from c2tc_pipeline.clustering import lloyd, torch_engine
-from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.engine import Engine, make_engine
+from c2tc_pipeline.clustering import lloyd, torch_kernel
+from c2tc_pipeline.clustering.kernels import CpuKernel
+from c2tc_pipeline.clustering.kernels import Engine, make_kernel
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.mixtures import (
     ENGINES,
@@ -172,15 +172,15 @@ def test_the_engines_agree() -> None:
 
 def test_torch_in_small_blocks_gives_the_same_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     X = mixture(101, dtype=np.float64)
-    engine = torch_engine.TorchEngine("cpu")
+    engine = torch_kernel.TorchKernel("cpu")
     whole = engine.fit(X, 7, seed=3)
-    monkeypatch.setattr(torch_engine, "_DISTANCE_CELLS", 7 * 13)
+    monkeypatch.setattr(torch_kernel, "_DISTANCE_CELLS", 7 * 13)
     blocks = engine.fit(X, 7, seed=3)
     np.testing.assert_array_equal(whole.labels, blocks.labels)
     assert blocks.inertia == pytest.approx(whole.inertia, rel=1e-12)
 
 
 def test_the_device_setting_chooses_the_engine() -> None:
-    assert isinstance(make_engine("cpu"), CpuEngine)
+    assert isinstance(make_kernel("cpu"), CpuKernel)
     with pytest.raises(InputError, match="abacus"):
-        make_engine("abacus")
+        make_kernel("abacus")

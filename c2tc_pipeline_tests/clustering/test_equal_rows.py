@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from c2tc_pipeline.clustering import equal_rows
 from c2tc_pipeline.clustering.equal_rows import find_equal_rows, find_few_distinct
-from c2tc_pipeline.clustering.row_source import HeldRows
+from c2tc_pipeline.clustering.rows import HeldRows
 
 small_tables = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.integers(1, 4)), elements=st.sampled_from([0.0, -0.0, 0.5, 1.0])

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.kernels import make_kernel
 from c2tc_pipeline.clustering.least_sizes import with_least_sizes
-from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering.lloyd import Clusters
 
-ENGINE = make_engine("cpu")
+ENGINE = make_kernel("cpu")
 
 
-def filled_up(X: np.ndarray, start: KMeansResult, least: int) -> float:
+def filled_up(X: np.ndarray, start: Clusters, least: int) -> float:
     """Return the loss of the simple way: each small cluster takes the nearest rows that another can spare."""
     gaps = ((X[:, None].astype(np.float64) - start.centers[None]) ** 2).sum(axis=2)
     labels = gaps.argmin(axis=1)
@@ -42,7 +42,7 @@ def filled_up(X: np.ndarray, start: KMeansResult, least: int) -> float:
 def test_any_rows(seed: int, k: int, least: int, spare: int, columns: int, digits: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_t(2, size=(k * least + spare, columns)).round(digits).astype(np.float32)
-    start = ClassRows(X, ENGINE).cluster(k, seed=seed % 7)
+    start = ClassKMeans(X, ENGINE).cluster(k, seed=seed % 7)
     found = with_least_sizes(X, start, least, ENGINE)
     assert found.labels.shape == (len(X),)
     sizes = np.bincount(found.labels, minlength=k)
@@ -63,7 +63,7 @@ def test_lower_than_filling_small_clusters_up_but_for_a_few() -> None:
         rng = np.random.default_rng(seed)
         k, least = int(rng.integers(2, 13)), int(rng.integers(2, 7))
         X = rng.standard_t(2, size=(k * least + int(rng.integers(0, 20)), 3)).astype(np.float32)
-        start = ClassRows(X, ENGINE).cluster(k, seed=seed)
+        start = ClassKMeans(X, ENGINE).cluster(k, seed=seed)
         if start.counts.min() < least:
             ratios.append(with_least_sizes(X, start, least, ENGINE).inertia / filled_up(X, start, least))
     assert len(ratios) > 150
@@ -90,7 +90,7 @@ def test_the_loss_stays_close_where_clusters_are_large() -> None:
     rng = np.random.default_rng(3)
     X = (rng.random((12, 6))[rng.integers(0, 12, 2_000)] + rng.standard_t(2, (2_000, 6)) / 20).clip(0, 1)
     X = X.astype(np.float32)
-    start = ClassRows(X, ENGINE).cluster(50)
+    start = ClassKMeans(X, ENGINE).cluster(50)
     assert (start.counts < 10).sum() >= 5
     assert with_least_sizes(X, start, 10, ENGINE).inertia < 1.05 * start.inertia
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import blocks
-from c2tc_pipeline.clustering.blocks import Block
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.engine import Engine, make_engine
-from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd, rows_for_empty_clusters
-from c2tc_pipeline.clustering.row_source import HeldRows
+from c2tc_pipeline.clustering.rows import Block
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.kernels import CpuKernel
+from c2tc_pipeline.clustering.kernels import Engine, make_kernel
+from c2tc_pipeline.clustering.lloyd import Clusters, lloyd, rows_for_empty_clusters
+from c2tc_pipeline.clustering.rows import HeldRows
 from c2tc_pipeline_tests.clustering.mixtures import (
     ENGINES,
     assert_true_partition,
@@ -35,7 +35,7 @@ def in_pieces(X: np.ndarray, cuts: list[int], weight: np.ndarray | None = None) 
     return [Block(HeldRows(X[a:b]), a, None if weight is None else weight[a:b]) for a, b in pairwise(edges)]
 
 
-def as_bytes(result: KMeansResult) -> tuple[bytes, ...]:
+def as_bytes(result: Clusters) -> tuple[bytes, ...]:
     return tuple(part.tobytes() for part in (result.centers, result.labels, result.counts, result.nearest))
 
 
@@ -111,9 +111,9 @@ def test_a_class_of_many_blocks_is_as_good_as_one_of_one(
     engine: Engine, copies: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = np.repeat(mixture(6_000), copies, axis=0)
-    cut = ClassRows(X, engine).cluster(30)
+    cut = ClassKMeans(X, engine).cluster(30)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 2**30)
-    whole = ClassRows(X, engine).cluster(30)
+    whole = ClassKMeans(X, engine).cluster(30)
     assert_true_partition(cut, X, 30)
     # One block is added up in float32 and several in float64, so that a row on a border may end on either side.
     assert cut.inertia == pytest.approx(whole.inertia, rel=1e-5)
@@ -124,10 +124,10 @@ def test_a_class_of_many_blocks_is_as_good_as_one_of_one(
 def test_rows_in_a_file_give_the_same_bytes_as_rows_in_memory(
     k: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("c2tc_pipeline.clustering.cpu._MANY_ROWS", 1_000)
+    monkeypatch.setattr("c2tc_pipeline.clustering.kernels._MANY_ROWS", 1_000)
     X = mixture(12_000, groups=300)
     mapped = stored(X, tmp_path)
-    held, read = (ClassRows(rows, make_engine("cpu")).cluster(k) for rows in (X, mapped))
+    held, read = (ClassKMeans(rows, make_kernel("cpu")).cluster(k) for rows in (X, mapped))
     assert as_bytes(held) == as_bytes(read)
     assert held.inertia == read.inertia
 
@@ -136,7 +136,7 @@ def test_rows_in_a_file_give_the_same_bytes_as_rows_in_memory(
 @pytest.mark.parametrize("k", [1, 4, 5, 6, 900])
 def test_few_distinct_rows_in_many_blocks(k: int, tmp_path: Path) -> None:
     X = np.tile(np.eye(5, dtype=np.float32), (400, 1))
-    rows = ClassRows(stored(X, tmp_path), make_engine("cpu"))
+    rows = ClassKMeans(stored(X, tmp_path), make_kernel("cpu"))
     result = rows.cluster(k)
     assert rows.distinct == 5
     assert_true_partition(result, X, k)
@@ -146,9 +146,9 @@ def test_few_distinct_rows_in_many_blocks(k: int, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_blocks")
 def test_looking_around_over_blocks_loses_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X = mixture(20_000, columns=6, groups=700)
-    monkeypatch.setattr("c2tc_pipeline.clustering.cpu._MANY_ROWS", 10**9)
-    full = ClassRows(X, CpuEngine()).cluster(600)
-    monkeypatch.setattr("c2tc_pipeline.clustering.cpu._MANY_ROWS", 1_000)
-    near = ClassRows(X, CpuEngine()).cluster(600)
+    monkeypatch.setattr("c2tc_pipeline.clustering.kernels._MANY_ROWS", 10**9)
+    full = ClassKMeans(X, CpuKernel()).cluster(600)
+    monkeypatch.setattr("c2tc_pipeline.clustering.kernels._MANY_ROWS", 1_000)
+    near = ClassKMeans(X, CpuKernel()).cluster(600)
     assert_true_partition(near, X, 600)
     assert near.inertia == pytest.approx(full.inertia, rel=1e-3)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import cpu, near_steps
-from c2tc_pipeline.clustering.cpu import CpuEngine
+from c2tc_pipeline.clustering.kernels import CpuKernel
 from c2tc_pipeline.clustering.near_steps import NearSteps, nearest_around, neighbours
-from c2tc_pipeline.clustering.partition import PartitionSums, own_gaps, partition_sums
-from c2tc_pipeline.clustering.running_sums import RunningSums
+from c2tc_pipeline.clustering.sums import ClusterSums, own_distances, cluster_sums
+from c2tc_pipeline.clustering.sums import RunningSums
 
 
 def case(seed: int, rows: int = 300, k: int = 20) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -20,7 +20,7 @@ def case(seed: int, rows: int = 300, k: int = 20) -> tuple[np.ndarray, np.ndarra
     X = rng.random((rows, 3), dtype=np.float32)
     weight = rng.integers(1, 5, rows).astype(np.float32)
     labels = rng.integers(0, k, rows).astype(np.int32)
-    return X, weight, labels, partition_sums(X, labels, k, weight).means().astype(np.float32)
+    return X, weight, labels, cluster_sums(X, labels, k, weight).means().astype(np.float32)
 
 
 @settings(deadline=None, max_examples=30)
@@ -44,10 +44,10 @@ def test_the_loss_never_rises_and_sums_stay_true(seed: int, around: int, count: 
         steps, before = NearSteps(RunningSums(X, weight, labels, len(centers))), np.inf
         for _ in range(count):
             sums = steps.step(centers)
-            fresh = partition_sums(X, steps.kept.labels, len(centers), weight)
+            fresh = cluster_sums(X, steps.kept.labels, len(centers), weight)
             np.testing.assert_allclose(sums.sums, fresh.sums, atol=1e-9)
             np.testing.assert_array_equal(sums.counts, fresh.counts)
-            loss = float(own_gaps(X, steps.kept.labels, fresh.means()) @ weight)
+            loss = float(own_distances(X, steps.kept.labels, fresh.means()) @ weight)
             assert loss <= before * (1 + 1e-6)
             before, centers = loss, fresh.means().astype(np.float32)
 
@@ -59,7 +59,7 @@ def test_with_all_centres_around_it_is_a_step_of_lloyd(seed: int) -> None:
     steps = NearSteps(RunningSums(X, weight, labels, len(centers)))
     steps.step(centers)
     gaps = ((X[:, None].astype(np.float64) - centers[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(own_gaps(X, steps.kept.labels, centers), gaps.min(axis=1), atol=1e-6)
+    np.testing.assert_allclose(own_distances(X, steps.kept.labels, centers), gaps.min(axis=1), atol=1e-6)
 
 
 @settings(deadline=None, max_examples=40)
@@ -99,24 +99,24 @@ def test_the_engine_ends_as_with_full_steps(monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(0)
     X = (rng.random((40, 4))[rng.integers(0, 40, 6_000)] + 0.05 * rng.standard_normal((6_000, 4))).astype(np.float32)
     init = X[rng.choice(len(X), 200, replace=False)]
-    full = CpuEngine().fit(X, 200, init=init)
+    full = CpuKernel().fit(X, 200, init=init)
     monkeypatch.setattr(cpu, "_MANY_ROWS", 1_000)
     monkeypatch.setattr(cpu, "_MANY_CENTERS", 100)
     monkeypatch.setattr(near_steps, "NEIGHBOURS", 40)
     calls: list[int] = []
     real = NearSteps.step
 
-    def counted(steps: NearSteps, centers: np.ndarray) -> PartitionSums:
+    def counted(steps: NearSteps, centers: np.ndarray) -> ClusterSums:
         calls.append(1)
         return real(steps, centers)
 
     monkeypatch.setattr(NearSteps, "step", counted)
-    near = CpuEngine().fit(X, 200, init=init)
+    near = CpuKernel().fit(X, 200, init=init)
     assert calls
     assert near.inertia == pytest.approx(full.inertia, rel=2e-3)
     assert near.counts.min() >= 1
     # Whatever the steps missed, rows end with the nearest of the centres that the last step left.
-    again = CpuEngine().fit(X, 200, init=init)
+    again = CpuKernel().fit(X, 200, init=init)
     np.testing.assert_array_equal(again.labels, near.labels)
     np.testing.assert_array_equal(again.centers, near.centers)
 
@@ -127,6 +127,6 @@ def test_clusters_that_run_empty_are_filled(monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(1)
     X = rng.random((200, 2), dtype=np.float32)
     far = np.full((3, 2), 9.0, dtype=np.float32)
-    result = CpuEngine().fit(X, 12, init=np.vstack([X[:9], far]))
+    result = CpuKernel().fit(X, 12, init=np.vstack([X[:9], far]))
     assert (result.counts >= 1).all()
     assert result.counts.sum() == len(X)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering.engine import Engine, make_engine
-from c2tc_pipeline.clustering.relocation import relocate_centers
+from c2tc_pipeline.clustering.kernels import Engine, make_kernel
+from c2tc_pipeline.clustering.seeding import relocate_centers
 from c2tc_pipeline_tests.clustering.mixtures import ENGINES, few_values, mixture, name_of
 
 
@@ -17,7 +17,7 @@ from c2tc_pipeline_tests.clustering.mixtures import ENGINES, few_values, mixture
 def test_the_loss_never_rises(X: np.ndarray, data: st.DataObject, seed: int) -> None:
     k = data.draw(st.integers(1, len(X)))
     weight = data.draw(st.none() | st.just(np.arange(1, len(X) + 1, dtype=np.float32)))
-    engine = make_engine("cpu")
+    engine = make_kernel("cpu")
     start = engine.fit(X, k, seed=seed, weight=weight, max_iter=data.draw(st.integers(0, 3)))
     moved = relocate_centers(X, start, engine, np.random.default_rng(seed), weight=weight)
     assert moved.inertia <= start.inertia
@@ -27,7 +27,7 @@ def test_the_loss_never_rises(X: np.ndarray, data: st.DataObject, seed: int) -> 
 @pytest.mark.parametrize("seed", range(5))
 def test_moves_that_do_not_pay_are_undone(seed: int) -> None:
     X = mixture(300, spread=0.2, seed=seed)
-    engine = make_engine("cpu")
+    engine = make_kernel("cpu")
     best = min((engine.fit(X, 15, seed=s, tol=0) for s in range(30)), key=lambda result: result.inertia)
     assert relocate_centers(X, best, engine, np.random.default_rng(seed)).inertia <= best.inertia
 
@@ -48,7 +48,7 @@ def test_a_start_that_lloyd_cannot_mend_is_mended(engine: Engine, seed: int) -> 
 
 def test_the_same_generator_makes_the_same_moves() -> None:
     X = mixture(400)
-    engine = make_engine("cpu")
+    engine = make_kernel("cpu")
     start = engine.fit(X, 30, max_iter=1)
     one, again = (relocate_centers(X, start, engine, np.random.default_rng(5)) for _ in range(2))
     assert one.centers.tobytes() == again.centers.tobytes()
@@ -56,8 +56,8 @@ def test_the_same_generator_makes_the_same_moves() -> None:
 
 def test_no_rounds_change_nothing() -> None:
     X = mixture(50)
-    start = make_engine("cpu").fit(X, 5, max_iter=0)
-    assert relocate_centers(X, start, make_engine("cpu"), np.random.default_rng(0), rounds=0) is start
+    start = make_kernel("cpu").fit(X, 5, max_iter=0)
+    assert relocate_centers(X, start, make_kernel("cpu"), np.random.default_rng(0), rounds=0) is start
 
 
 def _loss_around(centers: np.ndarray, X: np.ndarray, weight: np.ndarray | None = None) -> float:

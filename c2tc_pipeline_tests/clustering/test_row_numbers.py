@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from c2tc_pipeline.clustering import blocks, row_numbers
-from c2tc_pipeline.clustering.blocks import cut_blocks
-from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.clustering import blocks, row_array
+from c2tc_pipeline.clustering.rows import cut_blocks
+from c2tc_pipeline.clustering.kernels import make_kernel
 from c2tc_pipeline.clustering.equal_rows import find_few_distinct
-from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd
-from c2tc_pipeline.clustering.row_numbers import PutAway, brought, let_go, looked_up
-from c2tc_pipeline.clustering.row_source import rows_of
+from c2tc_pipeline.clustering.lloyd import Clusters, lloyd
+from c2tc_pipeline.clustering.rows import PutAway, brought, release_pages, lookup
+from c2tc_pipeline.clustering.rows import rows_of
 from c2tc_pipeline.condensation.partition import _largest_first
 from c2tc_pipeline.condensation.representatives import condensed_of_sorted
 from c2tc_pipeline_tests.clustering.mixtures import mixture
 
-CPU = make_engine("cpu")
+CPU = make_kernel("cpu")
 K = 8
 
 
@@ -34,8 +34,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def files_from(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put numbers of rows into files from so many on."""
-    monkeypatch.setattr(row_numbers, "_HELD_NUMBERS", numbers)
-    monkeypatch.setattr(row_numbers, "_HELD_BYTES", 4 * numbers)
+    monkeypatch.setattr(row_array, "_HELD_NUMBERS", numbers)
+    monkeypatch.setattr(row_array, "_HELD_BYTES", 4 * numbers)
 
 
 def stored(path: Path, rows: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def stored(path: Path, rows: int) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
-def clustered(X: np.ndarray) -> tuple[KMeansResult, np.ndarray]:
+def clustered(X: np.ndarray) -> tuple[Clusters, np.ndarray]:
     """Cluster rows as a class, and join it with another one of the same rows."""
     result = _largest_first(lloyd(CPU, cut_blocks(rows_of(X)), np.array(X[:K]), max_iter=3, tol=0))
     return result, condensed_of_sorted([result, result])
@@ -88,17 +88,17 @@ def test_equal_rows_are_found_with_their_numbers_in_a_file(monkeypatch: pytest.M
     np.testing.assert_array_equal(X[found.first[found.group]], X)
     assert found.sizes.tolist() == [400] * 50
     table = np.arange(50, dtype=np.int32)[::-1]
-    np.testing.assert_array_equal(looked_up(table, found.group), table[np.asarray(found.group)])
+    np.testing.assert_array_equal(lookup(table, found.group), table[np.asarray(found.group)])
 
 
 def test_pages_that_were_let_go_come_back_with_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     files_from(1_000, monkeypatch)
-    numbers = row_numbers.row_numbers(50_000)
+    numbers = row_array.row_array(50_000)
     numbers[:] = np.arange(50_000)
-    let_go(numbers[10:])
+    release_pages(numbers[10:])
     np.testing.assert_array_equal(numbers, np.arange(50_000))
     # There is nothing to give back of what is in memory.
-    let_go(np.arange(3))
+    release_pages(np.arange(3))
 
 
 def test_arrays_of_any_kind_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,14 +117,14 @@ def test_arrays_of_any_kind_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_file_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     files_from(1, monkeypatch)
-    numbers, away = row_numbers.row_numbers(1_000), PutAway().put(np.arange(1_000))
+    numbers, away = row_array.row_array(1_000), PutAway().put(np.arange(1_000))
     assert int(brought(away)[-1] + numbers[-1]) == 999
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_told_before_numbers_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Later it could only be told by killing the process: a page of a mapped file has no way to fail.
-    monkeypatch.setattr(row_numbers, "_HELD_NUMBERS", 100)
+    monkeypatch.setattr(row_array, "_HELD_NUMBERS", 100)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     asked: list[int] = []
 
@@ -134,7 +134,7 @@ def test_a_full_disk_is_told_before_numbers_are_written(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(OSError, match=f"No space left on device: {str(tmp_path)!r}"):
-        row_numbers.row_numbers(1_000)
+        row_array.row_array(1_000)
     assert asked == [4_000]
 
 
@@ -142,6 +142,6 @@ def test_a_file_system_that_reserves_nothing_will_do(monkeypatch: pytest.MonkeyP
     def unknown(descriptor: int, offset: int, size: int) -> None:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(row_numbers, "_HELD_NUMBERS", 100)
+    monkeypatch.setattr(row_array, "_HELD_NUMBERS", 100)
     monkeypatch.setattr(os, "posix_fallocate", unknown)
-    assert row_numbers.row_numbers(1_000).tolist() == [0] * 1_000
+    assert row_array.row_array(1_000).tolist() == [0] * 1_000

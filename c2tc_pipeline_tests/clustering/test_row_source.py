@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering.row_source import HeldRows, RowSource, StoredRows, rows_of, stored_at
+from c2tc_pipeline.clustering.rows import HeldRows, RowSource, StoredRows, rows_of, stored_at
 from c2tc_pipeline.storage.hashing import hash_array
 from c2tc_pipeline_tests.storage.places import Place
 

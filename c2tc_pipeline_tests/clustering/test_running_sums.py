@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering.partition import partition_sums
-from c2tc_pipeline.clustering.running_sums import RunningSums
+from c2tc_pipeline.clustering.sums import cluster_sums
+from c2tc_pipeline.clustering.sums import RunningSums
 
 K = 4
 
@@ -22,7 +22,7 @@ def test_sums_follow_their_rows(n: int, shares: list[float], seed: int) -> None:
     kept = RunningSums(X, weight, labels, K)
     for share in shares:
         labels = np.where(rng.random(n) < share, rng.integers(0, K, n, dtype=np.int32), labels)
-        sums, fresh = kept.move(labels), partition_sums(X, labels, K, weight, power=False)
+        sums, fresh = kept.move(labels), cluster_sums(X, labels, K, weight, power=False)
         np.testing.assert_allclose(sums.sums, fresh.sums, atol=1e-9)
         np.testing.assert_array_equal(sums.counts, fresh.counts)
 

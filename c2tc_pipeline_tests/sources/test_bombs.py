@@ -23,7 +23,7 @@ from safetensors.numpy import save
 
 import c2tc_pipeline
 from c2tc_pipeline.bench.experiments.grid import load_experiment
-from c2tc_pipeline.clustering.curves import read_curves
+from c2tc_pipeline.clustering.loss_curves import read_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.encoding.hybrid import HybridEncoder

@@ -1,9 +1,8 @@
-"""The workers of a Dask cluster as those who compute: one task for each block of each class.
+"""Run block tasks on the workers of a Dask cluster: one task for each block of each class.
 
-What a task needs is either small enough to go with it, or a block that workers read from storage, or, where they
-cannot, a block that was sent to them. In the first two cases the scheduler can have anything computed again that a lost
-worker had, so that the loss shows in the time only; in the last one the class is begun again. Nothing is stored in
-Dask's own format: it is only what processes of one run say to each other.
+Task arguments are small values sent with the task, blocks that workers read from storage, or blocks sent to workers.
+After the loss of a worker the scheduler repeats tasks of the first two kinds; with blocks that were sent, the class is
+begun again. Nothing is stored in Dask's own format.
 """
 
 from __future__ import annotations
@@ -22,42 +21,34 @@ from distributed import Client, Future, KilledWorker, wait
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from c2tc_pipeline import __version__
-from c2tc_pipeline.clustering.blocks import Block, OpenBlock
-from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.clustering.executor import Executor, LostBlocks, Value
-from c2tc_pipeline.clustering.row_source import RowSource, StoredRows
+from c2tc_pipeline.clustering.engines import Engine, LostBlocks, Progress, Value
+from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
+from c2tc_pipeline.clustering.rows import Block, RowSource
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import cores
 
 _CONNECT_SECONDS = 10
-# How often a task that raised an error is tried again, and one whose rows got lost.
+# Retries of a task that raised an error, and attempts at a call whose blocks were lost.
 _RETRIES = 2
-# How long workers may all be gone before the work is given up.
+_ATTEMPTS = 3
+# The work is given up after this many checks without any worker.
 _CHECK_SECONDS = 10
 _CHECKS = 6
-_TRIES = 3
-# Arrays from this size on are sent once for all tasks of a step instead of with each.
+# Arrays from this size on are sent once for all tasks of a step.
 _SHARED_BYTES = 32 * 2**10
-# Up to this size a block goes with its task and so is never lost; larger ones would fill the scheduler's memory.
+# Blocks up to this size are sent with their task and cannot be lost; larger ones would fill the scheduler's memory.
 _SENT_BYTES = 4 * 2**20
-# Stored rows stay in the workers' memory between steps if they take no more than this share of it.
-_HELD_SHARE = 0.4
-# Classes in work at the same time; each may have many tasks.
+# Stored rows stay in the workers' memory between steps if they take at most this share of it.
+_MEMORY_SHARE = 0.4
 _CLASSES_AT_ONCE = 8
-_CHECKED_BYTES = 4_096
+_PROBE_BYTES = 4_096
 
 _blas_threads: ContextVar[int | None] = ContextVar("blas_threads", default=None)
 
 
 @contextmanager
-def connected(engine: str) -> Iterator[DaskExecutor]:
-    """Connect to a scheduler, or say in one sentence why not; part with it at the end of the block.
-
-    Parameters
-    ----------
-    engine : str
-        The address, ``dask://host:port`` or as Dask spells it.
-    """
+def connect(engine: str) -> Iterator[DaskEngine]:
+    """Connect to a scheduler at ``dask://host:port``, ``tcp://`` or ``tls://`` until the end of the block."""
     address = engine.replace("dask://", "tcp://", 1)
     try:
         client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="c2tc")
@@ -66,88 +57,73 @@ def connected(engine: str) -> Iterator[DaskExecutor]:
             f"No Dask scheduler answers at {engine!r}; start one with 'dask scheduler', check host and port, or choose "
             "the engine 'local'."
         ) from None
-    with _quiet_client():
-        try:
-            _check_workers(client, engine)
-            yield DaskExecutor(client, engine)
-        finally:
-            client.close(timeout=_CONNECT_SECONDS)
-
-
-@contextmanager
-def _quiet_client() -> Iterator[None]:
-    """Keep Dask's client from writing a trace where the scheduler went away; a sentence says so."""
+    # The client logs a traceback when the scheduler disappears; the raised error says it in one sentence.
     logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        yield
+        _check_workers(client, engine)
+        yield DaskEngine(client, engine)
     finally:
+        client.close(timeout=_CONNECT_SECONDS)
         logger.setLevel(level)
 
 
-class DaskExecutor(Executor):
-    """The workers that a client is connected to.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The connection.
-    shown : str
-        What the cluster is called in messages.
-    """
+class DaskEngine(Engine):
+    """The workers that a client is connected to; ``shown`` names the cluster in messages."""
 
     def __init__(self, client: Client, shown: str) -> None:
         self.client = client
         self.shown = shown
         pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-        # Some libraries tell nobody, and none of them listens to a limit either.
+        # threadpoolctl does not know every BLAS (macOS Accelerate).
         self._blas_threads = max(pools, default=1)
 
-    def engine(self, device: str) -> Engine:
+    def kernel(self, device: str) -> Kernel:
         offered = any(worker["resources"].get("GPU") for worker in self._workers())
         if device == "cpu" or (device == "auto" and not offered):
-            from c2tc_pipeline.clustering.cpu import CpuEngine
-
-            return CpuEngine()
+            return CpuKernel()
         if device not in ("auto", "cuda"):
-            raise InputError(f"Device {device!r} is none of a Dask cluster; choose 'auto', 'cpu' or 'cuda'.")
+            raise InputError(f"Device {device!r} is not supported on a Dask cluster; choose 'auto', 'cpu' or 'cuda'.")
         if not offered:
             raise InputError(
                 f"No worker of the Dask cluster {self.shown!r} offers the resource GPU; start workers with "
                 "--resources GPU=1, or choose the device 'cpu'."
             )
-        from c2tc_pipeline.clustering.torch_engine import TorchEngine
+        from c2tc_pipeline.clustering.torch_kernel import TorchKernel
 
-        return TorchEngine("cuda")
+        return TorchKernel("cuda")
 
     def call(self, function: Callable[..., Value], *arguments: Any, device: str = "cpu") -> Value:
-        for further in reversed(range(_TRIES)):
-            placed = [self._sent(argument) for argument in arguments]
-            task = self._submit(device, _as_here, _blas_threads.get() or self._blas_threads, function, *placed)
+        for left in reversed(range(_ATTEMPTS)):
+            sent = [self._send(argument) for argument in arguments]
+            threads = _blas_threads.get() or self._blas_threads
+            task = self._submit(device, call_with_blas_threads, threads, function, *sent)
             try:
                 return self._results([task])[0]
             except LostBlocks:
-                if not further:
+                if not left:
                     raise
-        raise AssertionError("There is one try at least.")
+        raise AssertionError("unreachable")
 
-    def place(self, blocks: Sequence[Block | OpenBlock]) -> list[Any]:
-        stored = [block.shared() for block in blocks if isinstance(block, Block)]
-        if len(stored) == len(blocks) and self._all_can_read(blocks, stored):
-            if sum(len(block) * block.rows.row_bytes for block in stored) > _HELD_SHARE * self._memory():
+    def place(self, blocks: Sequence[Block]) -> list[Any]:
+        stored = self._stored(blocks)
+        if stored is not None:
+            if sum(len(block) * block.rows.row_bytes for block in stored) > _MEMORY_SHARE * self._memory():
                 return list(stored)
             return [self._submit("cpu", Block.open, block) for block in stored]
         opened = (block.open() for block in blocks)
         return [
-            self._submit("cpu", _same, block) if block.X.nbytes <= _SENT_BYTES else self._scatter(block)
+            self._submit("cpu", _same, block)
+            if len(block) * block.rows.row_bytes <= _SENT_BYTES
+            else self._scatter(block)
             for block in opened
         ]
 
     def map(
         self, function: Callable[..., Any], *columns: Sequence[Any], shared: Sequence[Any] = (), device: str = "cpu"
     ) -> list[Any]:
-        common = [self._share(value) for value in shared]
+        common = [self._send_once(value) for value in shared]
         return [self._submit(device, function, *position, *common) for position in zip(*columns, strict=True)]
 
     def fetch(self, handles: Sequence[Any], index: int | None = None) -> list[Any]:
@@ -156,15 +132,11 @@ class DaskExecutor(Executor):
         return self._results([self._submit("cpu", itemgetter(index), handle) for handle in handles])
 
     def together(
-        self,
-        calls: Sequence[Callable[[], Value]],
-        progress: Callable[[int, int], None] | None = None,
-        *,
-        light: bool = False,
+        self, calls: Sequence[Callable[[], Value]], progress: Progress | None = None, *, light: bool = False
     ) -> list[Value]:
         context = copy_context()
         if light and min(len(calls), cores()) > 1:
-            # As in this process, where such calls share the cores; the last bits depend on it.
+            # One BLAS thread as in the local engine, because the last bits depend on it.
             context.run(_blas_threads.set, 1)
         pool = ThreadPoolExecutor(_CLASSES_AT_ONCE, thread_name_prefix="c2tc-class")
         try:
@@ -181,52 +153,51 @@ class DaskExecutor(Executor):
         resources = {"GPU": 1} if device.startswith("cuda") else None
         return self.client.submit(function, *arguments, pure=False, retries=_RETRIES, resources=resources)
 
-    def _sent(self, argument: Any) -> Any:
+    def _send(self, argument: Any) -> Any:
         if isinstance(argument, list):
-            return [self._sent(part) for part in argument]
-        return self.place([argument])[0] if isinstance(argument, Block | OpenBlock) else self._share(argument)
+            return [self._send(part) for part in argument]
+        return self.place([argument])[0] if isinstance(argument, Block) else self._send_once(argument)
 
-    def _share(self, value: Any) -> Any:
-        """Send an array once; as a task of its own, because what a task made can be made again."""
-        if isinstance(value, np.ndarray) and value.nbytes >= _SHARED_BYTES:
-            return self._submit("cpu", _same, value)
-        return value
+    def _send_once(self, value: Any) -> Any:
+        """Send a large array as the result of a task, which can be repeated."""
+        large = isinstance(value, np.ndarray) and value.nbytes >= _SHARED_BYTES
+        return self._submit("cpu", _same, value) if large else value
 
-    def _scatter(self, block: OpenBlock) -> Future:
+    def _scatter(self, block: Block) -> Future:
         try:
             return self.client.scatter(block, hash=False)
         except (OSError, TimeoutError):
             raise self._gone() from None
 
     def _results(self, tasks: Sequence[Future]) -> list[Any]:
-        """Wait for tasks and bring their results, in order."""
+        """Wait for tasks and return their results in order."""
         try:
             self._wait(tasks)
             return list(self.client.gather(list(tasks)))
         except KilledWorker:
             raise InputError(
-                f"Workers of the Dask cluster {self.shown!r} died again and again at the same rows; give them more "
-                "memory (--memory-limit), and see their logs."
+                f"Workers of the Dask cluster {self.shown!r} died repeatedly at the same task; give them more memory "
+                "(--memory-limit), and see their logs."
             ) from None
         except CancelledError:
             if self.client.status != "running" or not self._workers():
                 raise self._gone() from None
-            raise LostBlocks(f"A worker of the Dask cluster {self.shown!r} went away with rows it alone had.") from None
+            raise LostBlocks(f"A worker of the Dask cluster {self.shown!r} died with blocks sent to it.") from None
 
     def _wait(self, tasks: Sequence[Future]) -> None:
-        """Wait as long as there is anyone at work; workers that died may come back, but not for ever."""
-        deserted = 0
-        while deserted < _CHECKS:
+        """Wait while there are workers; dead ones may be restarted."""
+        failed = 0
+        while failed < _CHECKS:
             try:
                 with self.client.as_current():
                     wait(list(tasks), timeout=_CHECK_SECONDS)
                 return
             except TimeoutError:
-                deserted = 0 if self._workers() else deserted + 1
+                failed = 0 if self._workers() else failed + 1
         raise self._gone()
 
     def _gone(self) -> ConnectionError:
-        return ConnectionError(f"The Dask cluster {self.shown!r} went away in the middle of the work; run again.")
+        return ConnectionError(f"The connection to the Dask cluster {self.shown!r} was lost; run again.")
 
     def _workers(self) -> list[dict[str, Any]]:
         try:
@@ -235,21 +206,26 @@ class DaskExecutor(Executor):
             raise self._gone() from None
 
     def _memory(self) -> float:
-        """Return the workers' memory in bytes; infinite where one has no limit."""
+        """Return the workers' memory in bytes; infinite if one has no limit."""
         return float(sum(worker["memory_limit"] or np.inf for worker in self._workers()))
 
-    def _all_can_read(self, blocks: Sequence[Block | OpenBlock], stored: Sequence[Block]) -> bool:
-        """Tell whether all workers find under their name the rows that are here."""
-        here, there = blocks[0], stored[0].rows
-        if not isinstance(here, Block) or not isinstance(there, StoredRows):
-            return False
-        few = min(len(here), max(1, _CHECKED_BYTES // there.row_bytes))
-        expected = _seen(here.rows.part(0, few))
-        return all(found == expected for found in self.client.run(_seen, there.part(0, few)).values())
+    def _stored(self, blocks: Sequence[Block]) -> list[Block] | None:
+        """Return the blocks as files if every worker reads the same first rows there as this process."""
+        stored = [
+            Block(there, block.first, block.weight, block.positions)
+            for block in blocks
+            if (there := block.rows.stored) is not None
+        ]
+        if len(stored) < len(blocks):
+            return None
+        few = min(len(blocks[0]), max(1, _PROBE_BYTES // blocks[0].rows.row_bytes))
+        expected = _probe(blocks[0].rows.part(0, few))
+        found = self.client.run(_probe, stored[0].rows.part(0, few))
+        return stored if all(digest == expected for digest in found.values()) else None
 
 
 def _check_workers(client: Client, shown: str) -> None:
-    """Refuse a cluster without workers, or with other versions of this package."""
+    """Refuse a cluster without workers, or with another version of this package."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except TimeoutError:
@@ -258,7 +234,7 @@ def _check_workers(client: Client, shown: str) -> None:
         ) from None
 
     def version() -> str | None:
-        # Sent as it is, since the worker may know nothing of this package.
+        # A nested function is sent by value: the worker may lack this package.
         try:
             import c2tc_pipeline
         except ImportError:
@@ -271,8 +247,8 @@ def _check_workers(client: Client, shown: str) -> None:
             raise InputError(f"The Dask worker {worker} {has}; install version {__version__}, which is used here.")
 
 
-def _seen(rows: RowSource) -> str:
-    """Return what a process finds where rows should be."""
+def _probe(rows: RowSource) -> str:
+    """Return the digest of rows, or the name of the error that reading them raises."""
     try:
         return hashlib.sha256(rows.read().tobytes()).hexdigest()
     except (OSError, InputError) as error:
@@ -283,7 +259,7 @@ def _same(value: Value) -> Value:
     return value
 
 
-def _as_here(threads: int, function: Callable[..., Value], *arguments: Any) -> Value:
-    """Call a function with as many threads as it would have where it was asked for, which decides its last bits."""
+def call_with_blas_threads(threads: int, function: Callable[..., Value], *arguments: Any) -> Value:
+    """Call a function with the BLAS threads of the client, because the last bits depend on their number."""
     with threadpool_limits(limits=threads, user_api="blas"):
         return function(*arguments)
