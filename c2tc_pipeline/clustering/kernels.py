@@ -131,7 +131,10 @@ class CpuKernel(Kernel):
             rows.sums = cluster_sums(rows.X, labels, k, rows.weight, power=False)
         else:
             if self.uses_neighbours(len(rows.X), k):
-                labels = self._assign_among_neighbours(rows, rows.labels, centers)
+                if rows.near is None or rows.neighbour_steps % REFRESH_STEPS == 0:
+                    rows.near = self.neighbours(centers)
+                rows.neighbour_steps += 1
+                labels = self.assign_among(rows.X, rows.labels, centers, rows.near)
             else:
                 labels = self.assign(rows, centers)
             rows.sums = moved_sums(rows.X, rows.weight, rows.labels, rows.sums, labels)
@@ -142,12 +145,6 @@ class CpuKernel(Kernel):
             farthest = np.argsort(-own_distances(rows.X, labels, centers), kind="stable")
             updated[empty] = rows.X[farthest[: len(empty)]]
         return updated, rows.sums.counts
-
-    def _assign_among_neighbours(self, rows: _Rows, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        if rows.near is None or rows.neighbour_steps % REFRESH_STEPS == 0:
-            rows.near = self.neighbours(centers)
-        rows.neighbour_steps += 1
-        return self.assign_among(rows.X, labels, centers, rows.near)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
         # Means of blocks are float64.

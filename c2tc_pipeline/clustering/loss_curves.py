@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,22 +29,10 @@ from c2tc_pipeline.storage.hashing import hash_json
 
 @dataclass(frozen=True)
 class LossCurve:
-    """WCSS(k) of one class, interpolated between measured points.
+    """WCSS(k) of one class: losses of all its ``rows`` at the points of ``grid``, ascending from 1, never rising.
 
-    Parameters
-    ----------
-    rows : int
-        Source rows of the class.
-    distinct : int
-        Distinct rows among those measured; from there on the loss is zero if every row was used.
-    grid : ndarray of int
-        Measured numbers of clusters, ascending from 1.
-    wcss : ndarray of float
-        The loss over all rows of the class at each grid point, never rising.
-    sampled_rows : int
-        Rows that the curve was measured on; ``rows`` if nothing was sampled.
-    seeds : ndarray of shape (grid[-1], d), optional
-        The k-means++ seeds of the measurement; stored beside the curve.
+    Measured on ``sampled_rows`` rows, ``distinct`` of them distinct, from k-means++ ``seeds``, which are stored beside
+    the curve.
 
     Examples
     --------
@@ -78,10 +66,6 @@ class LossCurve:
             slope = min((log_wcss[-1] - log_wcss[-2]) / (log_grid[-1] - log_grid[-2]), 0.0)
             logs[beyond] = log_wcss[-1] + slope * (np.log(k[beyond]) - log_grid[-1])
         return np.where(zero, 0.0, np.exp(logs))
-
-    def scaled(self, factor: float) -> LossCurve:
-        """Return the curve with its losses multiplied by a factor."""
-        return replace(self, wcss=self.wcss * factor)
 
     def start_for(self, k: int) -> np.ndarray | None:
         """Return the seeds of ``k`` clusters, fewer if the grid ends before; None for a curve without seeds."""

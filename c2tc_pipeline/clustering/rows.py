@@ -10,14 +10,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import math
 import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -76,28 +77,22 @@ class _NpyRange:
 
     @contextmanager
     def _opened(self) -> Iterator[Callable[[int, int], np.ndarray]]:
-        if self.path.startswith("s3://"):
-            folder, _, name = self.path.removeprefix("s3://").rpartition("/")
-            yield partial(self._read_object, S3Backend(folder), name)
-            return
-        with open(self.path, "rb", buffering=0) as stream:
-            yield partial(self._read_file, stream.fileno())
+        """Yield a function that reads the rows from one position to another."""
+        with ExitStack() as stack:
+            if self.path.startswith("s3://"):
+                folder, _, name = self.path.removeprefix("s3://").rpartition("/")
+                read_values = partial(_values_of_object, S3Backend(folder), name)
+            else:
+                read_values = partial(_values_of_file, stack.enter_context(open(self.path, "rb", buffering=0)))
 
-    def _read_object(self, backend: S3Backend, name: str, start: int, stop: int) -> np.ndarray:
-        begin, end = (self.offset + row * self.row_bytes for row in (start, stop))
-        content = backend.read_range(name, begin, end)
-        if len(content) < end - begin:
-            raise self._truncated()
-        return np.frombuffer(content, self.dtype).reshape(stop - start, self.shape[1])
+            def read_range(start: int, stop: int) -> np.ndarray:
+                count = (stop - start) * self.shape[1]
+                values = read_values(self.dtype, self.offset + start * self.row_bytes, count)
+                if len(values) < count:
+                    raise OSError(f"The file {self.path!r} ends before its last row; write it again.")
+                return values.reshape(stop - start, self.shape[1])
 
-    def _read_file(self, descriptor: int, start: int, stop: int) -> np.ndarray:
-        rows = np.empty((stop - start, self.shape[1]), self.dtype)
-        if not _read_into(rows, descriptor, self.offset + start * self.row_bytes):
-            raise self._truncated()
-        return rows
-
-    def _truncated(self) -> OSError:
-        return OSError(f"The file {self.path!r} ends before its last row; write it again.")
+            yield read_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,10 +266,9 @@ class SpillFile:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="c2tc-rows-", buffering=0)  # noqa: SIM115
         reference = _Spilled(self._file, self._end, value.dtype, value.shape)
-        rest = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
-        while rest:
-            written = os.pwrite(self._file.fileno(), rest, self._end)
-            rest, self._end = rest[written:], self._end + written
+        self._file.seek(self._end)
+        value.tofile(self._file)
+        self._end += value.nbytes
         return reference
 
 
@@ -292,10 +286,7 @@ def unspill(value: Any) -> Any:
         return tuple(unspill(part) for part in value)
     if not isinstance(value, _Spilled):
         return value
-    array = np.empty(value.shape, value.dtype)
-    if not _read_into(array, value.file.fileno(), value.offset):
-        raise OSError("A temporary file ends before its last row; run again.")
-    return array
+    return _values_of_file(value.file, value.dtype, value.offset, math.prod(value.shape)).reshape(value.shape)
 
 
 def _reserve(descriptor: int, size: int) -> None:
@@ -309,14 +300,11 @@ def _reserve(descriptor: int, size: int) -> None:
             raise OSError(error.errno, os.strerror(error.errno or 0), tempfile.gettempdir()) from None
 
 
-def _read_into(array: np.ndarray, descriptor: int, offset: int) -> bool:
-    """Fill a C-contiguous array with bytes of a file; return False where the file ends before."""
-    room = array.reshape(-1).view(np.uint8).data
-    done = 0
-    while done < len(room):
-        # Linux reads at most 2 GiB per call.
-        got = os.preadv(descriptor, [room[done:]], offset + done)
-        if not got:
-            return False
-        done += got
-    return True
+def _values_of_file(file: IO[bytes], dtype: np.dtype, offset: int, count: int) -> np.ndarray:
+    file.seek(offset)
+    return np.fromfile(file, dtype, count)
+
+
+def _values_of_object(backend: S3Backend, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
+    content = backend.read_range(name, offset, offset + count * dtype.itemsize)
+    return np.frombuffer(content, dtype, len(content) // dtype.itemsize)

@@ -1,4 +1,4 @@
-"""K-means on torch when memory is short: the same partition, by other ways."""
+"""K-means on torch when memory is short: the same clusters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from c2tc_pipeline.clustering import torch_kernel
 from c2tc_pipeline.clustering.lloyd import Clusters
 from c2tc_pipeline.clustering.torch_kernel import TorchKernel
 from c2tc_pipeline.common.devices import watch_fallbacks
-from c2tc_pipeline_tests.clustering.mixtures import mixture
+from c2tc_pipeline_tests.clustering.mixtures import fit, mixture
 from c2tc_pipeline_tests.tools.faults import ENDINGS, LADDERS, Always, Memory, expected_fallbacks, pretended_devices
 
 ROWS = 160
@@ -18,7 +18,7 @@ ROWS = 160
 
 def clustered(device: str = "cpu") -> Clusters:
     X = mixture(ROWS, dtype=np.float64)
-    return TorchKernel(device).fit(X, 7, seed=3, weight=np.arange(1.0, ROWS + 1))
+    return fit(TorchKernel(device), X, 7, seed=3, weight=np.arange(1.0, ROWS + 1))
 
 
 def give(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> None:
@@ -73,11 +73,11 @@ def test_rows_that_do_not_fit_are_clustered_on_the_cpu(monkeypatch: pytest.Monke
 
 def test_assigning_alone_falls_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
     X = mixture(ROWS)
-    engine = TorchKernel("cpu")
-    expected = engine.assign(engine.load(X, None), X[:5])
+    kernel = TorchKernel("cpu")
+    expected = kernel.assign(kernel.load(X, None), X[:5])
     give(monkeypatch, Memory(most_rows=40))
     with watch_fallbacks() as fallbacks:
-        labels = engine.assign(engine.load(X, None), X[:5])
+        labels = kernel.assign(kernel.load(X, None), X[:5])
     np.testing.assert_array_equal(labels, expected)
     assert fallbacks == expected_fallbacks("k-means", "cpu", 2)
 

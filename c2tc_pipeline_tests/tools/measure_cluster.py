@@ -47,7 +47,7 @@ def main(rows: int, columns: int, clusters: int, steps: int, workers: int, memor
         mapped = np.load(path, mmap_mode="r")
         click.echo(f"{rows:,} x {columns}, {mapped.nbytes / MB:.0f} MiB, {clusters} clusters, {steps} steps")
         options = {"max_iter": steps, "tol": 0.0, "relocate": 1}
-        with running_cluster(workers=workers, memory_limit=memory * MB) as address:
+        with running_cluster(workers=[""] * workers, memory_limit=memory * MB) as address:
             before = _worker_seconds(address)
             begun, used = time.perf_counter(), _seconds()
             with open_engine(address) as engine:
