@@ -43,16 +43,7 @@ Seed = int | np.random.SeedSequence
 
 
 class ClassKMeans:
-    """K-means of one class's encoded rows (an array or :class:`RowSource`), on a kernel and an engine.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.clustering.kernels import make_kernel
-    >>> X = np.array([[0.0], [0.0], [0.0], [1.0]], dtype=np.float32)
-    >>> rows = ClassKMeans(X, make_kernel("cpu"))
-    >>> rows.distinct, rows.cluster(3).counts.tolist()
-    (2, [2.0, 1.0, 1.0])
-    """
+    """K-means of one class's encoded rows (an array or :class:`RowSource`), on a kernel and an engine."""
 
     def __init__(self, X: np.ndarray | RowSource, kernel: Kernel, engine: Engine = LOCAL) -> None:
         self.source = RowSource.of(X)
@@ -84,6 +75,8 @@ class ClassKMeans:
 
     def _equal_rows_for(self, k: int) -> EqualRows | None:
         """Return equal rows where they matter: to merge them, or if each may get a cluster."""
+        if not 1 <= k <= len(self):
+            raise ValueError(f"A class of {len(self)} rows cannot be cut into {k} clusters.")
         return None if 2 * k < len(self) and self._rarely_equal else self.equal_rows
 
     def _merged(self, equal: EqualRows | None) -> tuple[RowSource, np.ndarray | None, np.ndarray | None]:
@@ -101,7 +94,6 @@ class ClassKMeans:
         self, k: int, *, init: np.ndarray | None = None, seed: Seed = 0, max_iter: int = 100, relocate: int = 6
     ) -> np.ndarray | None:
         """Return centres for :meth:`settle`, computed on one core and on a sample of a large class."""
-        self._check(k)
         equal = self._equal_rows_for(k)
         if equal is not None and k >= len(equal.first):
             return None
@@ -163,7 +155,6 @@ class ClassKMeans:
         return self.settle(k, start, seed=seed, max_iter=max_iter, tol=tol)
 
     def _settle(self, k: int, start: np.ndarray | None, seed: Seed, max_iter: int, tol: float | None) -> Clusters:
-        self._check(k)
         equal = self._equal_rows_for(k)
         if equal is not None and k >= len(equal.first):
             return self._split_equal_rows(k, equal)
@@ -179,10 +170,6 @@ class ClassKMeans:
         if weight is None or equal is None:
             return result
         return replace(result, labels=lookup(result.labels, equal.group))
-
-    def _check(self, k: int) -> None:
-        if not 1 <= k <= len(self):
-            raise ValueError(f"A class of {len(self)} rows cannot be cut into {k} clusters.")
 
     def _call(self, function: Callable[..., Value], kernel: Kernel, *arguments: Any) -> Value:
         return self.engine.call(function, kernel, *arguments, device=kernel.device)

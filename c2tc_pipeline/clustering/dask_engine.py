@@ -21,16 +21,15 @@ from distributed import Client, Future, KilledWorker, wait
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from c2tc_pipeline import __version__
-from c2tc_pipeline.clustering.engines import Engine, LostBlocks, Progress, Value
+from c2tc_pipeline.clustering.engines import Engine, LostBlocks, Progress, Value, retry_lost_blocks
 from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
 from c2tc_pipeline.clustering.rows import Block, RowSource
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import cores
 
 _CONNECT_SECONDS = 10
-# Retries of a task that raised an error, and attempts at a call whose blocks were lost.
+# Retries of a task that raised an error.
 _RETRIES = 2
-_ATTEMPTS = 3
 # The work is given up after this many checks without any worker.
 _CHECK_SECONDS = 10
 _CHECKS = 6
@@ -95,16 +94,13 @@ class DaskEngine(Engine):
         return TorchKernel("cuda")
 
     def call(self, function: Callable[..., Value], *arguments: Any, device: str = "cpu") -> Value:
-        for left in reversed(range(_ATTEMPTS)):
+        threads = _blas_threads.get() or self._blas_threads
+
+        def attempt() -> Any:
             sent = [self._send(argument) for argument in arguments]
-            threads = _blas_threads.get() or self._blas_threads
-            task = self._submit(device, call_with_blas_threads, threads, function, *sent)
-            try:
-                return self._results([task])[0]
-            except LostBlocks:
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
+            return self._results([self._submit(device, call_with_blas_threads, threads, function, *sent)])[0]
+
+        return retry_lost_blocks(attempt)
 
     def place(self, blocks: Sequence[Block]) -> list[Any]:
         stored = self._stored(blocks)
@@ -112,13 +108,7 @@ class DaskEngine(Engine):
             if sum(len(block) * block.rows.row_bytes for block in stored) > _MEMORY_SHARE * self._memory():
                 return list(stored)
             return [self._submit("cpu", Block.open, block) for block in stored]
-        opened = (block.open() for block in blocks)
-        return [
-            self._submit("cpu", _same, block)
-            if len(block) * block.rows.row_bytes <= _SENT_BYTES
-            else self._scatter(block)
-            for block in opened
-        ]
+        return [self._send_block(block.open()) for block in blocks]
 
     def map(
         self, function: Callable[..., Any], *columns: Sequence[Any], shared: Sequence[Any] = (), device: str = "cpu"
@@ -163,7 +153,9 @@ class DaskEngine(Engine):
         large = isinstance(value, np.ndarray) and value.nbytes >= _SHARED_BYTES
         return self._submit("cpu", _same, value) if large else value
 
-    def _scatter(self, block: Block) -> Future:
+    def _send_block(self, block: Block) -> Future:
+        if len(block) * block.rows.row_bytes <= _SENT_BYTES:
+            return self._submit("cpu", _same, block)
         try:
             return self.client.scatter(block, hash=False)
         except (OSError, TimeoutError):

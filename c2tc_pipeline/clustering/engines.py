@@ -24,6 +24,17 @@ class LostBlocks(RuntimeError):
     """Blocks that only a dead worker held; the caller, which has the rows, can begin again."""
 
 
+def retry_lost_blocks(attempt: Callable[[], Value]) -> Value:
+    """Call a function up to three times, as long as blocks are lost with their workers."""
+    for left in (2, 1, 0):
+        try:
+            return attempt()
+        except LostBlocks:
+            if not left:
+                raise
+    raise AssertionError("unreachable")
+
+
 class Engine(ABC):
     """Applies functions to blocks."""
 

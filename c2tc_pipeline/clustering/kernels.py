@@ -46,8 +46,6 @@ class Kernel(ABC):
 
     device: str = "cpu"
     """The device of the arithmetic."""
-    refresh_steps: int = 1
-    """Steps after which the neighbours of each centre are searched again."""
 
     @abstractmethod
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> Any:
@@ -68,10 +66,6 @@ class Kernel(ABC):
     def uses_neighbours(self, rows: int, k: int) -> bool:
         """Tell whether steps compare rows only with the centres next to their own."""
         return False
-
-    def neighbours(self, centers: np.ndarray) -> np.ndarray:
-        """Return for each centre the nearest ones."""
-        raise NotImplementedError
 
     def assign_among(self, X: np.ndarray, labels: np.ndarray, centers: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return for each row the nearest of its own centre's neighbours."""
@@ -103,8 +97,6 @@ class _Rows:
 class CpuKernel(Kernel):
     """Lloyd steps in numpy, on the given number of threads or as many as :func:`cores` allows."""
 
-    refresh_steps = REFRESH_STEPS
-
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads
 
@@ -113,9 +105,6 @@ class CpuKernel(Kernel):
 
     def uses_neighbours(self, rows: int, k: int) -> bool:
         return rows >= _NEIGHBOUR_ROWS and k >= _NEIGHBOUR_CENTERS
-
-    def neighbours(self, centers: np.ndarray) -> np.ndarray:
-        return nearest_neighbours(centers, NEIGHBOURS)
 
     def assign_among(self, X: np.ndarray, labels: np.ndarray, centers: np.ndarray, near: np.ndarray) -> np.ndarray:
         return nearest_among(X, labels, centers, near, self.threads or cores())
@@ -132,7 +121,7 @@ class CpuKernel(Kernel):
         else:
             if self.uses_neighbours(len(rows.X), k):
                 if rows.near is None or rows.neighbour_steps % REFRESH_STEPS == 0:
-                    rows.near = self.neighbours(centers)
+                    rows.near = nearest_neighbours(centers)
                 rows.neighbour_steps += 1
                 labels = self.assign_among(rows.X, rows.labels, centers, rows.near)
             else:
@@ -177,10 +166,10 @@ def _label_ranges(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, size: 
         labels[part] = np.matmul(extended[here], factor, out=scores[here]).argmax(axis=1)
 
 
-def nearest_neighbours(centers: np.ndarray, count: int) -> np.ndarray:
+def nearest_neighbours(centers: np.ndarray, count: int | None = None) -> np.ndarray:
     """Return for each centre the ``count`` nearest centres, itself included, in no particular order."""
     k = len(centers)
-    count = min(count, k)
+    count = min(count or NEIGHBOURS, k)
     closeness = centers @ centers.T
     closeness -= _half_norms(centers)
     # Rounding must not exclude a centre from its own neighbours.

@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering.engines import LOCAL, Engine, LostBlocks
-from c2tc_pipeline.clustering.kernels import Kernel
+from c2tc_pipeline.clustering.engines import LOCAL, Engine, retry_lost_blocks
+from c2tc_pipeline.clustering.kernels import REFRESH_STEPS, Kernel, nearest_neighbours
 from c2tc_pipeline.clustering.rows import Block, RowSource, release_pages, row_array
 from c2tc_pipeline.clustering.sums import ClusterSums, cluster_sums, moved_sums, own_distances
 
-# How often a class is begun again when a worker died with its blocks.
-_ATTEMPTS = 3
 # Share of a step by which centres move further. Lloyd converges slowly along long valleys: on classes of Jannis and
 # Airlines 10 to 15 such steps reach what 50 plain ones reach, and end at 0.1 to 0.3 % less loss.
 _MOMENTUM = 0.85
@@ -63,15 +61,9 @@ def lloyd(
 ) -> Clusters:
     """Cluster the rows of some blocks from given centres, until a step lowers the loss by less than a share ``tol``."""
     if len(blocks) == 1:
-        return _cluster(_OneBlock(kernel, blocks[0]), centers, max_iter, tol)
-    for left in reversed(range(_ATTEMPTS)):
-        try:
-            return _cluster(_Blocks(kernel, blocks, engine), centers, max_iter, tol)
-        except LostBlocks:
-            # From the start, because steps among neighbours depend on the labels before: the same bytes.
-            if not left:
-                raise
-    raise AssertionError("unreachable")
+        return _OneBlock(kernel, blocks[0]).cluster(centers, max_iter, tol)
+    # From the start, because steps among neighbours depend on the labels before: the same bytes.
+    return retry_lost_blocks(lambda: _Blocks(kernel, blocks, engine).cluster(centers, max_iter, tol))
 
 
 def descend(
@@ -85,11 +77,6 @@ def descend(
 ) -> Descent:
     """Take the steps of :func:`lloyd` without its final assignment; the loss, from sums, is that of the last step."""
     return _descend(_OneBlock(kernel, Block(RowSource(X), weight=weight)), centers, max_iter, tol)
-
-
-def _cluster(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> Clusters:
-    done = _descend(rows, centers, max_iter, tol)
-    return rows.finish(done.centers, done.iterations)
 
 
 def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> Descent:
@@ -157,8 +144,8 @@ class _Blocks:
         if self._before is None:
             self._before = self._assign(centers)
             return self._before
-        if self._neighbour_steps % self.kernel.refresh_steps == 0:
-            self._near = self.kernel.neighbours(centers)
+        if self._neighbour_steps % REFRESH_STEPS == 0:
+            self._near = nearest_neighbours(centers)
         self._neighbour_steps += 1
         shared = (self.kernel, centers, self._near)
         self._before = self._map(assign_among, self.placed, self._before, shared=shared)
@@ -167,8 +154,10 @@ class _Blocks:
     def _assign(self, centers: np.ndarray) -> list[Any]:
         return self._map(assign, self.placed, shared=(self.kernel, centers, math.isnan(self._power)))
 
-    def finish(self, centers: np.ndarray, steps: int) -> Clusters:
-        """Assign every row in full, fill empty clusters, and measure the clusters."""
+    def cluster(self, centers: np.ndarray, max_iter: int, tol: float) -> Clusters:
+        """Take steps, then assign every row in full, fill empty clusters, and measure the clusters."""
+        done = _descend(self, centers, max_iter, tol)
+        centers = done.centers
         self._before = None
         labelled = self._assign(centers)
         sums = self._total(labelled)
@@ -183,7 +172,7 @@ class _Blocks:
             labels=self._labels(labelled),
             counts=sums.counts,
             inertia=reduce(add, inertia),
-            iterations=steps,
+            iterations=done.iterations,
             nearest=np.where(tied, nearest, np.iinfo(np.int64).max).min(axis=0),
         )
 

@@ -113,10 +113,6 @@ class CurveSettings:
     max_iter: int = 30
     relocate: int = 0
 
-    def key(self) -> list[float]:
-        """Return the settings as a JSON value for cache keys."""
-        return [CURVE_VERSION, *dataclasses.astuple(self)]
-
 
 def measure_curve(
     rows: ClassKMeans, max_clusters: int, *, seed: Seed = 0, settings: CurveSettings | None = None
@@ -197,7 +193,8 @@ def measure_curves(
         return CacheLookup(compute(), hit=False)
     kernels = sorted({type(rows.kernel).__name__ for rows in classes})
     digests = [rows.source.digest() for rows in classes]
-    key = hash_json([settings.key(), kernels, seed, list(map(int, max_clusters)), digests])
+    version = [CURVE_VERSION, *dataclasses.astuple(settings)]
+    key = hash_json([version, kernels, seed, list(map(int, max_clusters)), digests])
     return cache.fetch("loss-curves", key, compute=compute, write=write_curves, read=read_curves)
 
 

@@ -36,7 +36,9 @@ def extend_centers(
     if known == k:
         return found
     norms = np.einsum("ij,ij->i", X, X)
-    nearest = squared_distances(X, norms, found[:known]) if known else None
+    nearest: np.ndarray | None = None
+    if known:
+        nearest = np.maximum(np.concatenate([scores.min(axis=1) for _, scores in _scores(X, found[:known])]) + norms, 0)
     # With the norms folded in, the product of a few rows with this matrix is the squared distance itself; contiguous
     # columns make it more than twice as fast.
     columns = np.ones((X.shape[1] + 2, len(X)), X.dtype)
@@ -58,14 +60,6 @@ def extend_centers(
         nearest[drawn[best]] = 0
         found[position] = X[drawn[best]]
     return found
-
-
-def squared_distances(X: np.ndarray, norms: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return each row's squared distance to the nearest centre."""
-    distances = np.empty(len(X), dtype=X.dtype)
-    for rows, scores in _scores(X, centers):
-        distances[rows] = scores.min(axis=1) + norms[rows]
-    return np.maximum(distances, 0)
 
 
 def _draw(mass: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -46,12 +46,7 @@ def stored(X: np.ndarray, folder: Path) -> np.ndarray:
     ],
 )
 def test_a_killed_worker_changes_no_byte(
-    task: str,
-    at: int,
-    mapped: bool,
-    tmp_path: Path,
-    cut_at: Callable[[int], None],
-    monkeypatch: pytest.MonkeyPatch,
+    task: str, at: int, mapped: bool, tmp_path: Path, cut_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_at(20_000)
     k = 600 if task == "assign_among" else 30

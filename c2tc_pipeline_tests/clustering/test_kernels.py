@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.queues import SimpleQueue
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -31,23 +31,14 @@ from c2tc_pipeline_tests.clustering.mixtures import (
     KERNELS,
     assert_true_clusters,
     each_kernel,
-    few_values,
     fit,
     mixture,
     squared_distances,
 )
 
-LAYOUTS = ["fortran", "strided", "read-only"]
-
 
 def some_rows(X: np.ndarray, k: int, seed: int = 0) -> np.ndarray:
     return X[np.random.default_rng(seed).choice(len(X), size=k, replace=False)]
-
-
-def laid_out(X: np.ndarray, layout: str) -> np.ndarray:
-    odd = {"fortran": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=0)[::2], "read-only": X.copy()}[layout]
-    odd.flags.writeable = False
-    return odd
 
 
 @given(
@@ -167,9 +158,11 @@ def test_steps_among_neighbours_end_as_full_steps(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kernels, "_NEIGHBOUR_ROWS", 10)
     monkeypatch.setattr(kernels, "_NEIGHBOUR_CENTERS", 4)
     monkeypatch.setattr(kernels, "NEIGHBOURS", 40)
+    steps = MagicMock(wraps=nearest_among)
+    monkeypatch.setattr(kernels, "nearest_among", steps)
     near = fit(CPU, X, 200, init=init)
+    assert steps.called
     assert near.inertia == pytest.approx(full.inertia, rel=2e-3)
-    assert near.inertia != full.inertia
     assert_true_clusters(near, X, 200)
     # Centres far away begin without rows.
     start = np.vstack([X[:9], np.full((3, 4), 9, X.dtype)])
@@ -223,19 +216,6 @@ def test_weights_count_like_repeated_rows(kernel: Kernel, seed: int) -> None:
 
 
 @each_kernel
-@settings(max_examples=60)
-@given(X=few_values, data=st.data(), seed=st.integers(0, 2**32))
-def test_no_cluster_is_ever_empty(kernel: Kernel, X: np.ndarray, data: st.DataObject, seed: int) -> None:
-    k = data.draw(st.integers(1, len(X)))
-    known = data.draw(st.integers(0, k))
-    # A start with all centres in one place leaves as many clusters empty as can be.
-    start = np.repeat(X[:1], known, axis=0) if known else None
-    weight = data.draw(st.none() | st.just(np.arange(1, len(X) + 1, dtype=np.float32)))
-    result = fit(kernel, X, k, init=start, seed=seed, weight=weight, max_iter=data.draw(st.integers(0, 20)))
-    assert_true_clusters(result, X, k, weight)
-
-
-@each_kernel
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), k=st.integers(1, 30), steps=st.integers(0, 5))
 def test_more_steps_never_raise_the_loss(kernel: Kernel, seed: int, k: int, steps: int) -> None:
@@ -257,38 +237,26 @@ def test_starts(kernel: Kernel) -> None:
 
 
 @each_kernel
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.filterwarnings("error")
-def test_the_layout_of_the_rows_does_not_matter(kernel: Kernel, layout: str) -> None:
+def test_the_layout_of_the_rows_does_not_matter(kernel: Kernel) -> None:
     X = mixture(100)
-    odd = laid_out(X, layout)
-    np.testing.assert_array_equal(fit(kernel, odd, 6).labels, fit(kernel, X, 6).labels)
-    np.testing.assert_array_equal(odd, X)
-
-
-@each_kernel
-def test_a_tiny_loss_beside_large_values_is_exact(kernel: Kernel) -> None:
+    expected = fit(kernel, X, 6).labels
+    for odd in (np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.copy()):
+        odd.flags.writeable = False
+        np.testing.assert_array_equal(fit(kernel, odd, 6).labels, expected)
+        np.testing.assert_array_equal(odd, X)
+    # A tiny loss beside large values is exact.
     X = (0.9 + 1e-6 * np.random.default_rng(0).random((2_000, 30))).astype(np.float32)
     assert_true_clusters(fit(kernel, X, 3), X, 3)
 
 
-def test_the_kernels_agree() -> None:
+@pytest.mark.parametrize("cells", [7 * 13, 2**26])
+def test_the_kernels_agree(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_kernel, "_DISTANCE_CELLS", cells)
     X = mixture(500, dtype=np.float64)
     one, other = (fit(kernel, X, 10, init=some_rows(X, 10), tol=0) for kernel in KERNELS)
     np.testing.assert_array_equal(one.labels, other.labels)
     assert one.inertia == pytest.approx(other.inertia, rel=1e-12)
-
-
-def test_torch_in_small_blocks_gives_the_same_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = mixture(101, dtype=np.float64)
-    whole = fit(KERNELS[1], X, 7, seed=3)
-    monkeypatch.setattr(torch_kernel, "_DISTANCE_CELLS", 7 * 13)
-    blocks = fit(KERNELS[1], X, 7, seed=3)
-    np.testing.assert_array_equal(whole.labels, blocks.labels)
-    assert blocks.inertia == pytest.approx(whole.inertia, rel=1e-12)
-
-
-def test_the_device_setting_chooses_the_kernel() -> None:
     assert isinstance(make_kernel("cpu"), CpuKernel)
     with pytest.raises(InputError, match="abacus"):
         make_kernel("abacus")
@@ -314,15 +282,6 @@ def test_a_forked_process_and_several_callers_get_their_own_threads() -> None:
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda _: nearest_centers(X, centers, 3).tobytes(), range(6)))
     assert found == [here] * 6
-
-
-def test_threads_do_not_keep_a_process_alive() -> None:
-    code = (
-        "import numpy as np; from c2tc_pipeline.clustering.kernels import nearest_centers as near; "
-        "X = np.random.default_rng(0).random((60_000, 4)); print(near(X, X[:150], 3).max())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "149"
 
 
 def test_an_error_in_a_helper_thread_is_raised() -> None:

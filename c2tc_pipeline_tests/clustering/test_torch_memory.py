@@ -11,7 +11,7 @@ from c2tc_pipeline.clustering.lloyd import Clusters
 from c2tc_pipeline.clustering.torch_kernel import TorchKernel
 from c2tc_pipeline.common.devices import watch_fallbacks
 from c2tc_pipeline_tests.clustering.mixtures import fit, mixture
-from c2tc_pipeline_tests.tools.faults import ENDINGS, LADDERS, Always, Memory, expected_fallbacks, pretended_devices
+from c2tc_pipeline_tests.tools.faults import ENDINGS, LADDERS, Memory, expected_fallbacks, pretended_devices
 
 ROWS = 160
 
@@ -89,17 +89,3 @@ def test_mps_gets_no_doubles_and_the_result_is_in_the_precision_of_the_rows(monk
     assert [tensor.dtype for tensor in tensors] == [torch.float32] * 2
     assert ours.centers.dtype == np.float64
     np.testing.assert_array_equal(ours.labels, clustered().labels)
-
-
-def test_the_error_arrives_when_nothing_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    give(monkeypatch, Memory(at=Always()))
-    with watch_fallbacks() as fallbacks, pytest.raises(torch.OutOfMemoryError):
-        clustered()
-    assert fallbacks == expected_fallbacks("k-means", "cpu", 3)
-
-
-def test_another_error_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    give(monkeypatch, Memory(at={2}, error=RuntimeError("shapes do not match")))
-    with watch_fallbacks() as fallbacks, pytest.raises(RuntimeError, match="shapes do not match"):
-        clustered()
-    assert fallbacks == []
