@@ -45,7 +45,6 @@ class Kernel(ABC):
     """The steps of k-means on one kind of processor."""
 
     device: str = "cpu"
-    """The device of the arithmetic."""
 
     @abstractmethod
     def load(self, X: np.ndarray, weight: np.ndarray | None) -> Any:

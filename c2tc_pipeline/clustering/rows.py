@@ -27,7 +27,6 @@ from c2tc_pipeline.storage.s3_backend import S3Backend
 # A class up to this size is one block. Raising it changes the results of larger classes.
 BLOCK_BYTES = 128 * 2**20
 _MIN_BLOCK_ROWS = 4_096
-_HASHED_ROWS = 65_536
 # Selected rows at most this many bytes apart are read at once, up to a limit.
 _READ_GAP_BYTES = 4_096
 _MAX_READ_BYTES = 8 * 2**20
@@ -174,7 +173,7 @@ class RowSource:
     def digest(self) -> str:
         """Return the sha256 of dtype, shape and rows, wherever they are."""
         digest = hashlib.sha256(f"{self.dtype.str}{self.shape}".encode())
-        for part in self.parts(_HASHED_ROWS):
+        for part in self.parts(65_536):
             digest.update(np.ascontiguousarray(part.read()).reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 

@@ -95,15 +95,6 @@ def test_a_start_on_a_sample_is_nearly_as_good(copies: int, monkeypatch: pytest.
 
 
 @each_kernel
-def test_relocation_lowers_the_loss(kernel: Kernel) -> None:
-    rows = ClassKMeans(mixture(1_500, groups=60), kernel)
-    plain, relocated = (
-        [rows.cluster(60, seed=seed, relocate=rounds).inertia for seed in range(3)] for rounds in (0, 6)
-    )
-    assert np.mean(relocated) < np.mean(plain)
-
-
-@each_kernel
 def test_the_same_seed_gives_the_same_bytes(kernel: Kernel) -> None:
     rows = ClassKMeans(mixture(500), kernel)
     one, again, other = (rows.cluster(20, seed=seed) for seed in (3, 3, 4))

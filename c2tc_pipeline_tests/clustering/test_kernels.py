@@ -75,23 +75,6 @@ def test_of_centres_at_the_same_distance_the_first(data: st.DataObject, k: int) 
     np.testing.assert_array_equal(CPU.assign(CPU.load(X, None), centers.reshape(k, 2)), first)
 
 
-@pytest.mark.parametrize(("rows", "k"), [(5_000, 7), (300, 130), (5_000, 200)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_step_is_that_of_scikit_learn(rows: int, k: int, dtype: type, weighted: bool) -> None:
-    X = mixture(rows, columns=6, dtype=dtype)
-    start = some_rows(X, k)
-    weight = np.random.default_rng(1).integers(1, 9, rows).astype(np.float64) if weighted else None
-    theirs = KMeans(k, init=start.astype(np.float64), n_init=1, max_iter=1, tol=0)
-    theirs.fit(X.astype(np.float64), sample_weight=weight)
-    loaded = CPU.load(X, weight)
-    centers, counts = CPU.update(loaded, start)
-    assert (centers.dtype, counts.dtype) == (dtype, np.float64)
-    np.testing.assert_allclose(centers, theirs.cluster_centers_, atol=2e-3 if dtype is np.float32 else 1e-9)
-    assert (CPU.assign(loaded, theirs.cluster_centers_) == theirs.labels_).mean() > 0.999
-    np.testing.assert_array_equal(counts, np.bincount(nearest_centers(X, start), weight, k))
-
-
 @pytest.mark.parametrize(("rows", "k"), [(60_000, 12), (60_000, 150), (12_000, 400)])
 def test_the_same_bytes_on_any_number_of_threads(rows: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_THREADED_WORK", 1_000_000)

@@ -109,7 +109,6 @@ def test_rows_with_a_copy_elsewhere_are_read_here() -> None:
     source = RowSource.of(NUMBERS, "nowhere/rows.npy").part(20, 60)
     np.testing.assert_array_equal(source.read(), NUMBERS[20:60])
     np.testing.assert_array_equal(source.take(np.array([3])), NUMBERS[[23]])
-    assert source.digest() == RowSource(NUMBERS[20:60]).digest()
 
 
 def clustered(X: np.ndarray) -> tuple[Clusters, np.ndarray]:
@@ -165,15 +164,6 @@ def test_equal_rows_with_spilled_groups(spill_from: Callable[[int], None]) -> No
     np.testing.assert_array_equal(lookup(table, found.group), table[np.asarray(found.group)])
 
 
-def test_released_pages_keep_what_was_written(spill_from: Callable[[int], None]) -> None:
-    spill_from(1_000)
-    array = row_array(50_000)
-    array[:] = np.arange(50_000)
-    release_pages(array[10:])
-    np.testing.assert_array_equal(array, np.arange(50_000))
-    release_pages(np.arange(3))
-
-
 def test_arrays_of_any_kind_are_spilled_and_no_file_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spill_from: Callable[[int], None]
 ) -> None:
@@ -188,7 +178,10 @@ def test_arrays_of_any_kind_are_spilled_and_no_file_is_left(
         np.testing.assert_array_equal(found, value)
     assert back[4:] == ("word", None)
     np.testing.assert_array_equal(unspill(spilled[1]), values[0])
-    assert row_array(1_000).tolist() == [0] * 1_000
+    array = row_array(50_000)
+    array += np.arange(50_000, dtype=np.int32)
+    release_pages(array[10:])
+    np.testing.assert_array_equal(array, np.arange(50_000))
     assert list(tmp_path.iterdir()) == []
 
 
