@@ -16,7 +16,7 @@ from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 ALLOCATORS = ("hfils", "optimal", "ratio", "fipc")
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.representatives.SingletonWarning")
 
 
 def imbalanced_mixture(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from c2tc_pipeline.condensation.original import summarise_members
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.representatives.SingletonWarning")
 
 ROWS = 120
 
