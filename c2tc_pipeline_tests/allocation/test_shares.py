@@ -76,7 +76,7 @@ def test_a_ratio_becomes_a_budget(ratio: float, rows: int, classes: int, budget:
 
 @pytest.mark.parametrize("ratio", [0.0, -0.1, 1.0000001, 2.0, float("nan"), float("inf"), float("-inf")])
 def test_a_ratio_outside_its_range_is_refused(ratio: float) -> None:
-    with pytest.raises(InputError, match="ratio"):
+    with pytest.raises(InputError, match="Ratio"):
         budget_for_ratio(ratio, 100, 2)
 
 
