@@ -83,7 +83,7 @@ def test_curves_are_those_of_the_local_engine(cluster: str) -> None:
         there = measure_curves([ClassKMeans(some, CPU, engine) for some in (X, X[:5_000])], [40, 10]).value
     for one, other in zip(here, there, strict=True):
         assert one.to_dict() == other.to_dict()
-        np.testing.assert_array_equal(one.seeds, other.seeds)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(one.seeds, other.seeds)
 
 
 def test_a_condenser_on_a_cluster(cluster: str) -> None:

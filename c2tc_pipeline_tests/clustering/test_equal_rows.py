@@ -44,7 +44,7 @@ def patched(collide: Callable[[np.ndarray], np.ndarray], **constants: int) -> It
 def test_groups_are_those_of_numpy(
     collide: Callable[[np.ndarray], np.ndarray], chunk: int, dtype: type, table: np.ndarray
 ) -> None:
-    X = np.asfortranarray(table.astype(dtype))
+    X: np.ndarray = np.asfortranarray(table.astype(dtype))
     with patched(collide, _HASHED_ROWS=chunk):
         found = find_equal_rows(X)
     _, first, group = np.unique(X + X.dtype.type(0), axis=0, return_index=True, return_inverse=True)
