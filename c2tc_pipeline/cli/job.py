@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from c2tc_pipeline.cli.forgetting import SCORES_NAME, SPLIT_NAME
-from c2tc_pipeline.clustering.executor import open_executor
+from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
@@ -59,7 +59,7 @@ def condense_to_directory(
     """
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     # A cluster that can't be reached is an error before the table is read.
-    with open_executor(spec.settings.engine):
+    with open_engine(spec.settings.engine):
         pass
     clock = StageClock(listener)
     with clock.stage("read"):

@@ -25,7 +25,7 @@ from c2tc_pipeline.cli.forget import forget
 from c2tc_pipeline.cli.pipeline import run, ui
 from c2tc_pipeline.cli.storage import gc, verify
 from c2tc_pipeline.common.defaults import CATALOGUE
-from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.ratio import checked_ratio
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_numbers import let_go, row_numbers, runs
-from c2tc_pipeline.clustering.row_source import RowSource
+from c2tc_pipeline.clustering.lloyd import ClassClusters
+from c2tc_pipeline.clustering.rows import RowSource, release_pages, row_array, row_chunks
 
 REPRESENTATIVES = ("centroid", "medoid")
 
@@ -59,15 +58,15 @@ class Clusters:
     nearest: np.ndarray
 
     @classmethod
-    def joined(cls, allocation: Allocation, edges: np.ndarray, results: Sequence[KMeansResult]) -> Clusters:
+    def joined(cls, allocation: Allocation, edges: np.ndarray, results: Sequence[ClassClusters]) -> Clusters:
         """Join the clusters of each class."""
-        labels = row_numbers(int(edges[-1]))
+        labels = row_array(int(edges[-1]))
         first = 0
         for start, result in zip(edges[:-1].tolist(), results, strict=True):
-            for run in runs(len(result.labels)):
+            for run in row_chunks(len(result.labels)):
                 labels[start + run.start : start + run.stop] = result.labels[run] + np.int32(first)
-                let_go(labels)
-                let_go(result.labels)
+                release_pages(labels)
+                release_pages(result.labels)
             first += len(result.centers)
         return cls(
             allocation=allocation,
@@ -90,7 +89,7 @@ class Clusters:
     def members(self, places: np.ndarray) -> np.ndarray:
         """Return the clusters of the rows at these positions in rows sorted by class."""
         found = np.asarray(self.labels[places])
-        let_go(self.labels)
+        release_pages(self.labels)
         return found
 
     def repeats(self, rows: RowSource) -> np.ndarray:

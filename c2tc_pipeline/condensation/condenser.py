@@ -164,7 +164,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         clusters = self.cluster(encoded, plan, clock=clock)
         self.plan_ = plan
         self.allocation_ = clusters.allocation
-        self.curves_ = None if plan.measured is None else [found.curve for found in plan.measured]
+        self.curves_ = plan.measured
         self.classes_ = by_class.classes
         self.weights_ = clusters.weights
         self.training_weights_ = training_weights(clusters.weights, clusters.codes)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from c2tc_pipeline.clustering.row_source import RowSource, rows_of, stored_at
+from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.storage.hashing import hash_json
 
 _ROWS = "rows"
@@ -61,7 +61,7 @@ class EncodedRows:
     @property
     def rows(self) -> RowSource:
         """The training rows, readable in parts and by other processes."""
-        return stored_at(self.address, self.X) if self.address else rows_of(self.X)
+        return RowSource.of(self.X, self.address or None)
 
     def stored_in(self, folder: str) -> EncodedRows:
         """Return the rows with their address, given that of the folder with their files."""
@@ -78,7 +78,7 @@ class EncodedRows:
 
     def digest(self) -> str:
         """Return the hash of everything in it."""
-        arrays = [rows_of(_rows_2d(array)).digest() for array in self._arrays().values()]
+        arrays = [RowSource.of(_rows_2d(array)).digest() for array in self._arrays().values()]
         return hash_json([self._description(), arrays])
 
     def write_files(self, directory: Path) -> None:

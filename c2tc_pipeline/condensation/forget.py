@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.clustering.partition import nearest_members, own_gaps, partition_sums
+from c2tc_pipeline.clustering.sums import cluster_sums, nearest_members, own_distances
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.clusters import Clusters, equal_but_for_rounding, singleton_message
@@ -116,8 +116,8 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     thinned = thin_partition(X, members, is_kept, old_codes, least, table.classes)
     size, codes, labels = len(thinned.old), old_codes[thinned.old], thinned.labels
     # Summed in the order of classes, as when the table was made.
-    means = partition_sums(X, labels, size).means()
-    gaps = own_gaps(X, labels, means)
+    means = cluster_sums(X, labels, size).means()
+    gaps = own_distances(X, labels, means)
     nearest = nearest_members(labels, gaps, size)
     medoids = settings.get("representative") == "medoid"
     losses = np.bincount(codes[labels], gaps, len(table.classes))

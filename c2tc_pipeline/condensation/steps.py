@@ -177,7 +177,7 @@ def assemble(
         allocation=clusters.allocation,
         classes=table.classes.tolist(),
         class_rows=table.class_rows.tolist(),
-        curves=None if plan.measured is None else [found.curve for found in plan.measured],
+        curves=plan.measured,
         roles=roles_table(table.roles, encoder),
         projection=projection,
         notices=[

@@ -143,7 +143,7 @@ def of_plan(plan: AllocationPlan, encoded: EncodedRows) -> Metadata:
     allocation = plan.allocation
     exhibits: dict[str, Exhibit] = {}
     if plan.measured is not None:
-        curves = [found.curve for found in plan.measured]
+        curves = plan.measured
         exhibits["loss_curves"] = curves_exhibit(encoded.classes, encoded.class_rows, curves, allocation)
     if len(allocation.trace) > 1:
         exhibits["search"] = trace_exhibit(allocation)

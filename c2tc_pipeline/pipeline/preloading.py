@@ -10,7 +10,7 @@ from __future__ import annotations
 # Python leaves out those that are not there, so that a name of Dagster's own that is gone costs time and no run.
 PRELOADED = (
     "c2tc_pipeline.definitions",
-    "c2tc_pipeline.clustering.cpu",
+    "c2tc_pipeline.clustering.kernels",
     "c2tc_pipeline.cli.job",
     "dagster._cli",
     "dagster._core.definitions.repository_definition.repository_data_builder",

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from c2tc_pipeline.common.devices import Fallback, watch_fallbacks
-from c2tc_pipeline.common.engines import LOCAL_ENGINE
+from c2tc_pipeline.common.devices import LOCAL_ENGINE, Fallback, watch_fallbacks
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.io_managers import without_retry
 from c2tc_pipeline.pipeline.ledger import Ledger

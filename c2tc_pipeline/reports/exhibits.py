@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.class_styles import class_styles
 from c2tc_pipeline.reports.figures import MOST_DISCS, class_shares, projection, stage_seconds
@@ -94,7 +94,7 @@ def projection_exhibit(classes: Sequence[Any], class_rows: Sequence[int], points
 
 
 def curves_exhibit(
-    classes: Sequence[Any], class_rows: Sequence[int], curves: Sequence[ClassCurve], allocation: Allocation
+    classes: Sequence[Any], class_rows: Sequence[int], curves: Sequence[LossCurve], allocation: Allocation
 ) -> Exhibit:
     """Return the loss curves with the chosen allocation."""
     counts = [int(count) for count in allocation.counts]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.reports.canvas import KeyEntry
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
 from c2tc_pipeline.reports.drawing.chart import Axis, Chart, Margins
@@ -21,7 +21,7 @@ from c2tc_pipeline.reports.wording import counted, number
 
 
 def loss_curves(
-    styles: Sequence[ClassStyle], curves: Sequence[ClassCurve], counts: Sequence[int], gamma: float
+    styles: Sequence[ClassStyle], curves: Sequence[LossCurve], counts: Sequence[int], gamma: float
 ) -> Sheet:
     """Draw each class's term of the objective against its number of condensed rows, and where it ended up.
 
@@ -29,7 +29,7 @@ def loss_curves(
     ----------
     styles : sequence of ClassStyle
         How each class is shown.
-    curves : sequence of ClassCurve
+    curves : sequence of LossCurve
         The loss curve of each class.
     counts : sequence of int
         The condensed rows that each class got.
@@ -44,7 +44,7 @@ def loss_curves(
     Examples
     --------
     >>> from c2tc_pipeline.reports.class_styles import class_styles
-    >>> curve = ClassCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
+    >>> curve = LossCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
     >>> "</svg>" in loss_curves(class_styles(["no", "yes"], [90, 10]), [curve, curve], [6, 4], 0.25).svg()
     True
     """

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.notices import Notice
 
 
@@ -36,7 +36,7 @@ class ReportSubject(Protocol):
         """Condensed rows per class, and how they were found."""
 
     @property
-    def curves(self) -> Sequence[ClassCurve] | None:
+    def curves(self) -> Sequence[LossCurve] | None:
         """Loss curves per class, or None when the allocator drew none."""
 
     @property

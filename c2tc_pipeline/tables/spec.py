@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.sources.addresses import address_of
 from c2tc_pipeline.tables.roles import Role
 

@@ -37,7 +37,7 @@ def test_the_same_files_from_a_cluster(run: Run, people: Path, cluster: str, blo
     ],
 )
 def test_no_such_cluster(run: Run, people: Path, engine: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("c2tc_pipeline.clustering.dask_executor._CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("c2tc_pipeline.clustering.dask_engine._CONNECT_SECONDS", 0.5)
     done = run("condense", people, "--label", "outcome", "--out", "small", "--engine", engine)
     assert done.exit_code == 2
     assert message in done.output

@@ -15,10 +15,10 @@ from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.tables.statistics import TableStatistics
 from c2tc_pipeline.encoding.target import TargetPart, smoothed_means
 from c2tc_pipeline.encoding.target_encoder import TargetEncoder
 from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 ONES: list[pd.Series[Any]] = [
     pd.Series([1, 0]),

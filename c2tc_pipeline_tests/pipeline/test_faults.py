@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from c2tc_pipeline.clustering import torch_engine
+from c2tc_pipeline.clustering import torch_kernel
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation import steps
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
@@ -84,8 +84,8 @@ def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory
 
         monkeypatch.setattr(network, "train", train)
         return "network training"
-    limited = memory.under(torch_engine._nearest, lambda X, centers: len(X))
-    monkeypatch.setattr(torch_engine, "_nearest", limited)
+    limited = memory.under(torch_kernel._nearest, lambda X, centers: len(X))
+    monkeypatch.setattr(torch_kernel, "_nearest", limited)
     return "k-means"
 
 

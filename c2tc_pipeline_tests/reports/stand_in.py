@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
-from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.notices import Notice
 
 
@@ -22,7 +22,7 @@ class StandIn:
     classes: list[Any]
     class_rows: list[int]
     allocation: Allocation
-    curves: list[ClassCurve] | None
+    curves: list[LossCurve] | None
     weight: pd.Series
     original: pd.DataFrame
     projection: pd.DataFrame
@@ -133,10 +133,10 @@ def split(rng: np.random.Generator, rows: int, parts: int) -> np.ndarray:
     return 1 + rng.multinomial(rows - parts, rng.dirichlet(np.full(parts, 0.7)))
 
 
-def loss_curve(rows: int, spread: float) -> ClassCurve:
+def loss_curve(rows: int, spread: float) -> LossCurve:
     """Return a loss that falls like a power of the number of clusters."""
     grid = np.unique(np.geomspace(1, min(rows, 400), 8).astype(np.int64))
-    return ClassCurve(rows, rows, grid, rows * spread * grid**-0.45, rows)
+    return LossCurve(rows, rows, grid, rows * spread * grid**-0.45, rows)
 
 
 def projected(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
-from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.reports.canvas import spread
 from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, class_styles
 from c2tc_pipeline.reports.figures import MOST_DISCS, class_shares, projection, stage_seconds
@@ -142,8 +142,8 @@ def test_projection_of_very_many_condensed_rows_stays_small() -> None:
 
 def test_loss_curves_mark_the_chosen_allocation_and_skip_what_is_zero() -> None:
     styles = class_styles(["no", "yes"], [100, 100])
-    falls = ClassCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
-    flat = ClassCurve(100, 1, np.array([1, 4]), np.array([0.0, 0.0]), 100)
+    falls = LossCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
+    flat = LossCurve(100, 1, np.array([1, 4]), np.array([0.0, 0.0]), 100)
     svg = loss_curves(styles, [falls, flat], [8, 1], 0.25).svg()
     # Three measured points, the chosen one and the key; of the class without a loss not even its name.
     assert uses(svg, COLOURS[0]) == 5
@@ -153,7 +153,7 @@ def test_loss_curves_mark_the_chosen_allocation_and_skip_what_is_zero() -> None:
 
 
 def test_loss_curves_without_any_loss_say_so() -> None:
-    flat = ClassCurve(100, 1, np.array([1]), np.array([0.0]), 100)
+    flat = LossCurve(100, 1, np.array([1]), np.array([0.0]), 100)
     picture = loss_curves(class_styles(["a", "b"], [9, 9]), [flat, flat], [1, 1], 0.25)
     assert texts(picture.svg()) == ["Every class has a loss of zero."]
 

@@ -23,15 +23,14 @@ from safetensors.numpy import save
 
 import c2tc_pipeline
 from c2tc_pipeline.bench.experiments.grid import load_experiment
-from c2tc_pipeline.clustering.curves import read_curves
+from c2tc_pipeline.clustering.loss_curves import read_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.arrays import open_arrays
+from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes
-from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.tools.fuzzing.verdicts import what_is_wrong_with
 
 EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -14,8 +14,8 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import rows
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 
 
 def refusal(address: str | Path) -> str:

@@ -13,12 +13,12 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.sources import postgresql
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.server_address import ServerAddress
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
-from c2tc_pipeline.tables.delivery import read_delivery
 from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_process

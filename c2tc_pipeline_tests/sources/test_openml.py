@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import openml
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.delivery import read_delivery
 from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.catalogue import load_catalogue
 
 
 class Library(ThreadingHTTPServer):

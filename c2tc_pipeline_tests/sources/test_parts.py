@@ -9,8 +9,8 @@ import pytest
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 
 
 def write(folder: Path, *parts: pd.DataFrame) -> Path:

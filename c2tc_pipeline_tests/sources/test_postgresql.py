@@ -6,10 +6,10 @@ import datetime
 
 import pandas as pd
 import pytest
+from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.delivery import read_delivery
 from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import DATABASE, PASSWORD, USER, PostgresServer
 

@@ -13,9 +13,9 @@ from c2tc_pipeline.bench.experiments.catalogue import PAPER_TABLES
 from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.steps import encode_table, fit_encoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
-from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
 
 

@@ -18,7 +18,7 @@ from c2tc_pipeline.bench.experiments.grid import Shape
 from c2tc_pipeline.bench.experiments.scaling import made_rows
 from c2tc_pipeline.bench.speed.bench import Bench, Timed, beside
 from c2tc_pipeline.bench.speed.row import SpeedRow
-from c2tc_pipeline.clustering.cpu import CpuEngine
+from c2tc_pipeline.clustering.kernels import CpuKernel
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,14 @@ def measure_throughput(bench: Bench, *, steps: Sequence[StepShape] = STEPS) -> I
     for step in steps:
         X, _ = made_rows(Shape(rows=step.rows, columns=step.columns, classes=(0.5, 0.5)), seed=0)
         yield _measure_full_step(step, X, bench)
-        if CpuEngine().looks_around(step.rows, step.clusters):
+        if CpuKernel().uses_neighbours(step.rows, step.clusters):
             yield _measure_near_step(step, X, bench)
 
 
-class _FullSteps(CpuEngine):
-    """An engine that compares every row with every centre, however many there are."""
+class _FullSteps(CpuKernel):
+    """A kernel that compares every row with every centre, however many there are."""
 
-    def looks_around(self, rows: int, k: int) -> bool:
-        return False
-
-    def keeps_bounds(self, rows: int, columns: int, k: int) -> bool:
+    def uses_neighbours(self, rows: int, k: int) -> bool:
         return False
 
 
@@ -90,7 +87,7 @@ def _measure_full_step(step: StepShape, X: np.ndarray, bench: Bench) -> SpeedRow
 
 
 def _measure_near_step(step: StepShape, X: np.ndarray, bench: Bench) -> SpeedRow:
-    ours, plain = _time_steps(CpuEngine(), step, X, bench)
+    ours, plain = _time_steps(CpuKernel(), step, X, bench)
     return SpeedRow(
         part="throughput",
         what=f"Lloyd step among near centres, {_shape(step)}",
@@ -99,15 +96,15 @@ def _measure_near_step(step: StepShape, X: np.ndarray, bench: Bench) -> SpeedRow
     )
 
 
-def _time_steps(engine: CpuEngine, step: StepShape, X: np.ndarray, bench: Bench) -> tuple[Timed[None], Timed[Any]]:
+def _time_steps(kernel: CpuKernel, step: StepShape, X: np.ndarray, bench: Bench) -> tuple[Timed[None], Timed[Any]]:
     """Time the steps of a descent, and the product of the rows and the centres."""
     centers = X[np.random.default_rng(0).choice(len(X), step.clusters, replace=False)]
     product = np.empty((step.rows, step.clusters), dtype=np.float32)
-    rows = engine.load(X, None)
+    rows = kernel.load(X, None)
 
     def go_on() -> None:
         nonlocal centers
-        centers, _ = engine.update(rows, centers)
+        centers, _ = kernel.update(rows, centers)
 
     # The first calls wake threads and touch memory for the first time.
     for _ in range(2):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c2tc_pipeline.tables.validated import validate_table
 
 from c2tc_pipeline.bench.experiments import group as group_module
 from c2tc_pipeline.bench.experiments.contest import condense_split
@@ -18,7 +19,6 @@ from c2tc_pipeline.bench.experiments.spaces import SPACES
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.validated import validate_table
 
 
 def garbled(spec: TableSpec, side: str, folder: Path) -> TableSpec:

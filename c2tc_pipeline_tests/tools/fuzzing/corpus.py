@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from c2tc_pipeline.tables.validated import validate_table
 
 from c2tc_pipeline.bench.experiments.grid import GRIDS
-from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.clustering.curves import MeasuredCurve, write_curves
+from c2tc_pipeline.clustering.loss_curves import LossCurve, write_curves
 from c2tc_pipeline.condensation.api import condense
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
@@ -26,7 +26,6 @@ from c2tc_pipeline.storage.artefact import publish_directory
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.validated import validate_table
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 CSV = (
@@ -173,8 +172,9 @@ def _make_encoders(folder: Path, frame: pd.DataFrame) -> None:
 
 def _make_curves(folder: Path) -> None:
     def write(directory: Path) -> None:
-        curve = ClassCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
-        write_curves([MeasuredCurve(curve, np.zeros((16, 3), dtype=np.float32))], directory)
+        seeds = np.zeros((16, 3), dtype=np.float32)
+        curve = LossCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100, seeds)
+        write_curves([curve], directory)
 
     publish_directory(folder, write, kind="loss-curves", settings={"key": "00"})
 

@@ -26,8 +26,8 @@ from c2tc_pipeline.storage.keys import check_key
 from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.storage.roots import split_root
 from c2tc_pipeline.storage.store import ArtefactStore
-from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.tools.fuzzing import folders
 from c2tc_pipeline_tests.tools.fuzzing.mutation import mutated_bytes, mutated_value
@@ -246,11 +246,11 @@ def _read_encoder(case: bytes, good: Path, folder: Path) -> None:
 
 
 def _read_curves(case: bytes, good: Path, folder: Path) -> None:
-    from c2tc_pipeline.clustering.curves import MeasuredCurve, read_curves, write_curves
+    from c2tc_pipeline.clustering.loss_curves import LossCurve, read_curves, write_curves
 
-    curves: list[MeasuredCurve] = _cached(case, good, folder, "loss-curves", write_curves, read_curves)
+    curves: list[LossCurve] = _cached(case, good, folder, "loss-curves", write_curves, read_curves)
     for measured in curves:
-        measured.curve.at(np.arange(1, 20))
+        measured.at(np.arange(1, 20))
         measured.start_for(3)
 
 

@@ -27,8 +27,8 @@ from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS
 from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.storage.keys import check_key
-from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.tools.fuzzing.corpus import parquet_files
 from c2tc_pipeline_tests.tools.fuzzing.folders import _seal_encoder
 from c2tc_pipeline_tests.tools.fuzzing.verdicts import judge

@@ -1,4 +1,4 @@
-"""The torch engine: the same Lloyd step for CUDA and MPS, in blocks that bound the distance matrix."""
+"""Lloyd steps in torch, for CUDA and MPS, in blocks that bound the distance matrix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from c2tc_pipeline.clustering.engine import Engine
+from c2tc_pipeline.clustering.kernels import Kernel
 from c2tc_pipeline.common.devices import Place, on_device
 
 # Cells of the distance matrix held at once: 64 Mi float32 cells are 256 MiB.
@@ -28,7 +28,7 @@ class _Rows:
         self._loaded: tuple[str, torch.Tensor, torch.Tensor] | None = None
 
     def compute(self, step: Callable[[torch.Tensor, torch.Tensor, Place], Result]) -> Result:
-        """Do a step where there is room for it; the next one begins there."""
+        """Do a step at the first place with enough memory; the next step begins there."""
 
         def attempt(place: Place) -> Result:
             self.place = place
@@ -40,31 +40,19 @@ class _Rows:
         if self._loaded is None or self._loaded[0] != device:
             self._loaded = None
             with warnings.catch_warnings():
-                # Rows taken from a data frame are often marked read-only, and here they are only read.
+                # Rows of a data frame are often read-only; they are not written here.
                 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
                 X = torch.from_numpy(np.ascontiguousarray(self.X))
             if device == "mps":
-                # MPS has no doubles. The engine's loop computes what it returns from the rows themselves.
+                # MPS has no float64; final means and losses are computed from the rows on the CPU.
                 X = X.float()
             weight = torch.ones(len(X)) if self.weight is None else torch.from_numpy(np.asarray(self.weight))
             self._loaded = device, X.to(device), weight.to(X.dtype).to(device)
         return self._loaded[1:]
 
 
-class TorchEngine(Engine):
-    """Lloyd on a torch device; where its memory is too small, in smaller blocks, then on the CPU.
-
-    Parameters
-    ----------
-    device : str
-        A torch device, such as ``"cuda"``.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [0.2], [1.0]], dtype=np.float32)
-    >>> TorchEngine("cpu").fit(X, 2).labels.tolist() in ([0, 0, 1], [1, 1, 0])
-    True
-    """
+class TorchKernel(Kernel):
+    """Lloyd steps on a torch device; when its memory is too small, in smaller blocks, then on the CPU."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -74,35 +62,35 @@ class TorchEngine(Engine):
 
     def update(self, rows: _Rows, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         def step(X: torch.Tensor, weight: torch.Tensor, place: Place) -> tuple[np.ndarray, np.ndarray]:
-            device_centers = _beside(X, centers)
+            device_centers = _like(X, centers)
             sums = torch.zeros_like(device_centers)
             counts = X.new_zeros(len(centers))
-            farthest_gap = X.new_empty(len(X))
+            distance = X.new_empty(len(X))
             for block in _blocks(X, centers, place):
-                gap, label = _nearest(X[block], device_centers)
-                farthest_gap[block] = gap
+                found, label = _nearest(X[block], device_centers)
+                distance[block] = found
                 sums.index_add_(0, label, X[block] * weight[block, None])
                 counts.index_add_(0, label, weight[block])
             updated = torch.where(counts[:, None] > 0, sums / counts.clamp(min=1e-30)[:, None], device_centers)
             empty = torch.nonzero(counts == 0).ravel()
             if len(empty):
-                # A centre that lost all its rows moves to the worst-served ones and finds its rows in the next step.
-                updated[empty] = X[torch.topk(farthest_gap, len(empty)).indices]
+                # The centre of an empty cluster moves to one of the farthest rows.
+                updated[empty] = X[torch.topk(distance, len(empty)).indices]
             return updated.cpu().numpy(), counts.cpu().numpy().astype(np.float64)
 
         return rows.compute(step)
 
     def assign(self, rows: _Rows, centers: np.ndarray) -> np.ndarray:
         def step(X: torch.Tensor, weight: torch.Tensor, place: Place) -> np.ndarray:
-            device_centers = _beside(X, centers)
+            device_centers = _like(X, centers)
             labels = [_nearest(X[block], device_centers)[1] for block in _blocks(X, centers, place)]
             return torch.cat(labels).to(torch.int32).cpu().numpy()
 
         return rows.compute(step)
 
 
-def _beside(X: torch.Tensor, centers: np.ndarray) -> torch.Tensor:
-    """Return centres in the precision of the rows and on their device."""
+def _like(X: torch.Tensor, centers: np.ndarray) -> torch.Tensor:
+    """Return centres with the dtype and device of the rows."""
     return torch.from_numpy(np.ascontiguousarray(centers)).to(X.dtype).to(X.device)
 
 
