@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from c2tc_pipeline.condensation.representatives import condensed_of_sorted
 from hypothesis import given
 from hypothesis import strategies as st
 
