@@ -24,7 +24,7 @@ from c2tc_pipeline.condensation.repeated import count_repeated
 from c2tc_pipeline.condensation.representatives import equal_but_for_rounding, singleton_message
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.condensation.thinned import ThinnedPartition, thin_partition
-from c2tc_pipeline.encoding.forget_strings import without_unused_strings
+from c2tc_pipeline.encoding.storage import without_unused_strings
 from c2tc_pipeline.tables.kinds import Kind, column_kind
 from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
 from c2tc_pipeline.tables.roles import ColumnRole, Role

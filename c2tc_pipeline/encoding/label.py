@@ -1,4 +1,4 @@
-"""Label encoding, one of the paper's ablations: categories as evenly spaced numbers in the order of their names."""
+"""Categories as numbers in the order of their names: two values as {0, 1}, or evenly spaced label encoding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,74 @@ import numpy as np
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.part import (
+    Part,
+    PartState,
+    category_rows,
+    checked_list,
+    checked_text_lists,
+    checked_texts,
+)
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.encoding.stored_state import text_lists, texts
-from c2tc_pipeline.tables.categories import factorise, natural_order
+from c2tc_pipeline.tables.categories import natural_order
+from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.roles import Role
+
+
+class BinaryPart(Part):
+    """Two-valued columns as 0 and 1, the smaller value first; anything else becomes the training mean.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> part = BinaryPart.fit(TableStatistics.of(pd.DataFrame({"sex": [1, 2, 2, 2]})), ["sex"])
+    >>> part.encode(pd.DataFrame({"sex": [1, 2, 9]})).ravel()
+    array([0.  , 1.  , 0.75], dtype=float32)
+    """
+
+    kind = "binary"
+
+    def __init__(self, columns: list[str], values: list[list[str]], means: list[float]) -> None:
+        self.columns = columns
+        self.values = values
+        self.means = means
+
+    @classmethod
+    def fit(cls, statistics: TableStatistics, columns: Sequence[str]) -> BinaryPart:
+        """Learn which two values each column has."""
+        part = cls(list(columns), [], [])
+        for counts in map(statistics.categories, columns):
+            ordered = sorted(counts.keys, key=natural_order)
+            part.values.append(ordered)
+            numbers = np.array([ordered.index(key) for key in counts.keys])
+            part.means.append(float(numbers @ counts.rows / counts.rows.sum()))
+        return part
+
+    @staticmethod
+    def fits(counts: CategoryCounts) -> bool:
+        """Return whether a column has two values and no gaps."""
+        return len(counts.keys) <= 2 and not counts.missing.any()
+
+    def encode(self, frame: Rows) -> np.ndarray:
+        out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
+        for index, (name, values, mean) in enumerate(zip(self.columns, self.values, self.means, strict=True)):
+            places = {value: place for place, value in enumerate(values)}
+            codes = np.array([*range(len(values)), mean], dtype=np.float32)
+            out[:, index] = codes[category_rows(frame[name], places, missing=len(values), unseen=len(values))]
+        return out
+
+    def state(self) -> PartState:
+        return PartState({"columns": self.columns, "values": self.values, "means": self.means})
+
+    @classmethod
+    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        columns = checked_texts(values["columns"])
+        known = checked_text_lists(values["values"], len(columns))
+        return cls(columns, known, [float(mean) for mean in checked_list(values["means"], len(columns), int, float)])
+
+    def known(self) -> list[list[str]]:
+        return self.values
 
 
 class LabelPart(Part):
@@ -39,20 +101,12 @@ class LabelPart(Part):
         """Learn the categories of each column."""
         return cls(list(columns), [sorted(statistics.categories(name).keys, key=natural_order) for name in columns])
 
-    def names(self) -> list[str]:
-        return list(self.columns)
-
-    def sources(self) -> list[list[str]]:
-        return [[name] for name in self.columns]
-
     def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, known) in enumerate(zip(self.columns, self.keys, strict=True)):
-            positions, keys = factorise(frame[name])
-            place = {key: number for number, key in enumerate(known)}
-            last = max(len(known), 1)
-            numbers = np.array([*(place.get(key, last) for key in keys), last], dtype=np.float32)
-            out[:, index] = numbers[positions] / last
+            places, last = {key: number for number, key in enumerate(known)}, max(len(known), 1)
+            numbers = category_rows(frame[name], places, missing=last, unseen=last)
+            out[:, index] = numbers.astype(np.float32) / last
         return out
 
     def state(self) -> PartState:
@@ -60,12 +114,15 @@ class LabelPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = texts(values["columns"])
-        return cls(columns, text_lists(values["keys"], len(columns)))
+        columns = checked_texts(values["columns"])
+        return cls(columns, checked_text_lists(values["keys"], len(columns)))
+
+    def known(self) -> list[list[str]]:
+        return self.keys
 
 
 class LabelEncoder(TableEncoder):
-    """Label encoding of all categorical columns, with scaled numeric ones.
+    """Label encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
 
     Parameters
     ----------
@@ -74,7 +131,7 @@ class LabelEncoder(TableEncoder):
     roles : mapping of str to str, optional
         Roles of columns that inference would get wrong.
     random_state : int, default=0
-        Determines the rows that quantiles are taken from.
+        Seed of the sample that quantiles are taken from.
 
     Examples
     --------

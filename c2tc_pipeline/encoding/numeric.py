@@ -8,10 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.part import Part, PartState, checked_array, checked_list, checked_texts
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics, as_numbers
-from c2tc_pipeline.encoding.stored_state import array, flags, numbers, texts
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 
 SCALINGS = ("quantile", "minmax")
@@ -108,11 +107,12 @@ class NumericPart(Part):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = texts(values["columns"])
+        columns = checked_texts(values["columns"])
         count = len(columns)
-        knots = [array(arrays, f"knots_{i}", None) for i in range(count)]
-        heights = [array(arrays, f"heights_{i}", len(known)) for i, known in enumerate(knots)]
-        return cls(columns, knots, heights, numbers(values["medians"], count), flags(values["marked"], count))
+        knots = [checked_array(arrays, f"knots_{i}", None) for i in range(count)]
+        heights = [checked_array(arrays, f"heights_{i}", len(known)) for i, known in enumerate(knots)]
+        medians = [float(median) for median in checked_list(values["medians"], count, int, float)]
+        return cls(columns, knots, heights, medians, checked_list(values["marked"], count, bool))
 
 
 def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +126,7 @@ def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_limits(sample: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return a sample and the limits of all rows, which need not fit the type of whole numbers that the sample has."""
+    """Return a sample and the limits of all rows, which need not fit the integer type of the sample."""
     if sample.dtype.kind == "f":
         return np.append(sample, limits)
     room = np.iinfo(sample.dtype)
@@ -135,7 +135,7 @@ def _with_limits(sample: np.ndarray, limits: np.ndarray) -> np.ndarray:
 
 
 def _heights_at(values: np.ndarray, knots: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """Return the heights at some values, none of them missing; each of whole numbers close together is found once."""
+    """Return the heights at some values, none of them missing; each of close integers is looked up once."""
     if knots[0] == knots[-1]:
         return np.zeros(len(values), dtype=np.float32)
     close = CloseNumbers.of(values, most=len(values) // 2)

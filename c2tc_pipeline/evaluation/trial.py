@@ -14,9 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.evaluation import SCORES_VERSION
 from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
-from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import Recipe
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json

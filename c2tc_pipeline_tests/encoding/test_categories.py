@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.label import BinaryPart
 from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.encoding.target import TargetPart, smoothed_means
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.encoding.target import TargetEncoder, TargetPart, smoothed_means
 from c2tc_pipeline.tables.categories import factorise
 
 ONES: list[pd.Series[Any]] = [
@@ -173,9 +172,10 @@ def test_the_order_of_classes_permutes_columns_and_loses_nothing(order: list[int
 
 def test_the_scalar_target_is_the_mean_class_number_and_depends_on_the_order() -> None:
     X, y = three_class_table()
-    settings: dict[str, Any] = {"scalar_target": True, "roles": {"c": "code"}, "smoothing": 10.0}
+    settings: dict[str, Any] = {"roles": {"c": "code"}, "smoothing": 10.0}
     oracle = ScikitTargetEncoder(target_type="continuous", smooth=10.0).fit(X, y.astype(float))
     for encoder in (HybridEncoder(**settings), TargetEncoder(**settings)):
+        encoder.scalar_target = True
         encoded = encoder.fit_transform(X, y)
         np.testing.assert_allclose(encoded, unit(oracle.transform(X)), atol=1e-6)
         assert encoder.get_feature_names_out().tolist() == ["c"]

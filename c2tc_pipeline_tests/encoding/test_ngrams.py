@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from skrub import SimilarityEncoder
 
-from c2tc_pipeline.encoding.ngrams import NGramSimilarity
+from c2tc_pipeline.encoding.strings import NGramSimilarity
 
 ranges = st.sampled_from([(1, 1), (2, 4), (3, 3), (2, 2), (4, 6)])
 # Few signs, so that n-grams repeat and are shared; some change their length in lower case.

@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.ngrams import NGramSimilarity
 from c2tc_pipeline.encoding.similarity import SimilarityPart
-from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.encoding.strings import NGramSimilarity, Vocabulary
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline_tests.encoding.mixed_tables import QUICK, WORDS
 
@@ -105,7 +104,7 @@ def test_prototypes_are_the_most_frequent_strings_whatever_the_order_of_rows() -
     column = pd.Series(["b"] * 3 + ["a"] * 3 + ["z"] * 5 + ["c", None, None])
     for seed in range(4):
         shuffled = column.sample(frac=1, random_state=seed)
-        assert Vocabulary.of_counts(CategoryCounts.of(shuffled), (2, 4), most=3).prototypes == ["z", "a", "b"]
+        assert Vocabulary.of_counts(CategoryCounts.of(shuffled), (2, 4), 3).prototypes == ["z", "a", "b"]
 
 
 def test_a_string_beyond_the_prototypes_trains_as_the_nearest_and_keeps_its_similarities() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding, lexical_signal, looks_like_code
+from c2tc_pipeline.encoding.strings import StringChoice, choose_string_encoding, lexical_signal, looks_like_code
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline_tests.encoding.mixed_tables import CODES, QUICK, WORDS, mixed_table
 

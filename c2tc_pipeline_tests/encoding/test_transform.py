@@ -17,7 +17,7 @@ from c2tc_pipeline.encoding import base
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline_tests.encoding.mixed_tables import (
     ENCODERS,
     QUICK,

@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_info
 
 from c2tc_pipeline import CondensedTable, condense
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
-from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial, trial_key
 from c2tc_pipeline.storage.cache import ContentCache
