@@ -1,8 +1,8 @@
 """Autoencoder of string columns, trained without building the N x D matrix X of similarities.
 
 A row of X is one row from each column's similarity table S_j, side by side. So the first layer X W is a sum of rows
-looked up in S_j W_j. With a linear last layer x' = U g + b, the squared error |x - x'|^2 expands into |x|^2, look-ups in
-S_j U_j and S_j b_j for the cross terms, and a small quadratic form in U'U. Loss and gradients are those of the dense
+looked up in S_j W_j. With a linear last layer x' = U g + b, the squared error |x - x'|^2 expands into |x|^2, look-ups
+in S_j U_j and S_j b_j for the cross terms, and a small quadratic form in U'U. Loss and gradients are those of the dense
 network.
 
 Ten epochs are few: from random weights they end above the loss of a plain PCA. So training starts at the PCA, where the

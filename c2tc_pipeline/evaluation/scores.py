@@ -16,8 +16,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.evaluation.random_rows import random_rows
-from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes, run_trial
+from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes, random_rows, run_trial
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.kinds import plain, to_text
 

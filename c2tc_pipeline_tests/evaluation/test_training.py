@@ -12,8 +12,7 @@ import torch
 from c2tc_pipeline.common.devices import Place
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Sgd
-from c2tc_pipeline.evaluation.early_stopping import BestWeights, ValidationRows
-from c2tc_pipeline.evaluation.training import RECIPES, Recipe, recipe_named, train
+from c2tc_pipeline.evaluation.training import RECIPES, BestWeights, Recipe, ValidationRows, recipe_named, train
 
 SHORT = Recipe("adamw", 1e-2, 0.1, epochs=3, batch_size=8, cosine=True)
 
