@@ -12,8 +12,8 @@ first hidden units pass the components through and the others are random.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,10 +24,8 @@ from torch.nn.functional import embedding_bag
 
 from c2tc_pipeline.common.devices import Place, on_device
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, one_thread
-from c2tc_pipeline.encoding.part import checked_array
+from c2tc_pipeline.encoding.part import PartState
 
-# Small tables are packed into one block-diagonal matrix up to this size: one product instead of dozens of tiny ones.
-_BLOCK_SIZE = 256
 # Min steps per epoch and max batch size.
 MIN_STEPS = 16
 _MAX_BATCH = 8_192
@@ -53,10 +51,6 @@ class AutoencoderSettings:
     learning_rate: float = 5e-3
     seed: int = 0
 
-    def to_list(self) -> list[float | None]:
-        """Return the settings as a JSON value for cache keys."""
-        return list(astuple(self))
-
 
 @dataclass(frozen=True)
 class TrainedAutoencoder:
@@ -73,29 +67,23 @@ class TrainedAutoencoder:
         return {name: np.ascontiguousarray(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> TrainedAutoencoder:
-        """Rebuild from :meth:`to_arrays`; raise ValueError for shapes that do not fit together."""
-        w_in = checked_array(arrays, "w_in", None, None)
-        w_code = checked_array(arrays, "w_code", w_in.shape[1], None)
-        return cls(
-            w_in=w_in,
-            b_in=checked_array(arrays, "b_in", w_in.shape[1]),
-            w_code=w_code,
-            b_code=checked_array(arrays, "b_code", w_code.shape[1]),
-            losses=checked_array(arrays, "losses", None),
-        )
+    def from_state(cls, state: PartState) -> TrainedAutoencoder:
+        """Rebuild from the arrays of :meth:`to_arrays`."""
+        w_in = state.array("w_in", None, None)
+        w_code = state.array("w_code", w_in.shape[1], None)
+        b_in, b_code = state.array("b_in", w_in.shape[1]), state.array("b_code", w_code.shape[1])
+        return cls(w_in, b_in, w_code, b_code, state.array("losses", None))
 
 
 @dataclass(frozen=True)
 class RowBatch:
     """Some rows of X, by the table rows that each of them looks up.
 
-    ``blocks`` are the similarity tables on the diagonal of one large matrix, ``used`` the rows of each block that the
-    batch looks up (of a long column often half), ``cells`` their places for each row, and ``users`` with ``user_edges``
-    the transpose: which rows look up each of the used ones.
+    ``used`` are the rows of each similarity table that the batch looks up (of a long column often half), ``cells``
+    their places for each row, and ``users`` with ``user_edges`` the transpose: which rows look up each of the used ones.
     """
 
-    blocks: Sequence[torch.Tensor]
+    tables: Sequence[torch.Tensor]
     used: Sequence[torch.Tensor]
     cells: torch.Tensor
     users: torch.Tensor
@@ -120,8 +108,8 @@ class RowBatch:
         return torch.cat([rows.T @ part for rows, part in zip(self.table_rows(), parts, strict=True)])
 
     def table_rows(self) -> list[torch.Tensor]:
-        """Return the used rows of each block, copied at every call: kept for every batch they would be many times S."""
-        return [block.index_select(0, used) for block, used in zip(self.blocks, self.used, strict=True)]
+        """Return the used rows of each table, copied at every call: kept for every batch they would be many times S."""
+        return [table.index_select(0, used) for table, used in zip(self.tables, self.used, strict=True)]
 
 
 class _Product(torch.autograd.Function):
@@ -133,7 +121,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weights: torch.Tensor, batch: RowBatch) -> torch.Tensor:
         ctx.batch = batch
-        parts = weights.split([len(block) for block in batch.blocks])
+        parts = weights.split([len(table) for table in batch.tables])
         table = torch.cat([rows @ part for rows, part in zip(batch.table_rows(), parts, strict=True)])
         return embedding_bag(batch.cells, table, mode="sum")
 
@@ -143,14 +131,7 @@ class _Product(torch.autograd.Function):
 
 
 class FactorisedAutoencoder(torch.nn.Module):
-    """Encoder D -> H -> L and decoder L -> H -> D over looked-up similarities.
-
-    Examples
-    --------
-    >>> model = FactorisedAutoencoder([np.eye(3)], latent=1, hidden=4, generator=torch.Generator().manual_seed(0))
-    >>> model.loss(model.batch(np.array([[0], [2]]))).shape
-    torch.Size([2])
-    """
+    """Encoder D -> H -> L and decoder L -> H -> D over looked-up similarities."""
 
     def __init__(
         self,
@@ -165,7 +146,7 @@ class FactorisedAutoencoder(torch.nn.Module):
         super().__init__()
         self.sizes = [len(table) for table in tables]
         self.width = width = sum(self.sizes)
-        self.blocks = [block.to(device, dtype) for block in _packed(tables)]
+        self.tables = [torch.from_numpy(table).to(device, dtype) for table in tables]
 
         def layer(*shape: int, fan_in: int) -> torch.nn.Parameter:
             drawn = (torch.rand(*shape, generator=generator) * 2 - 1) * fan_in**-0.5
@@ -188,9 +169,9 @@ class FactorisedAutoencoder(torch.nn.Module):
         ones = np.ones(rows * columns, dtype=np.int8)
         users = sparse.csr_array((ones, cells.ravel(), edges), shape=(rows, self.width)).tocsc()
         is_used = np.diff(users.indptr) > 0
-        used = np.split(is_used, np.cumsum([len(block) for block in self.blocks])[:-1])
+        used = np.split(is_used, np.cumsum(self.sizes)[:-1])
         return RowBatch(
-            self.blocks,
+            self.tables,
             [torch.from_numpy(np.flatnonzero(part)).to(device) for part in used],
             torch.from_numpy((np.cumsum(is_used) - 1)[cells]).to(device),
             torch.from_numpy(users.indices.astype(np.int64)).to(device),
@@ -213,25 +194,6 @@ class FactorisedAutoencoder(torch.nn.Module):
     def summed_loss(self, batch: RowBatch) -> torch.Tensor:
         """Return the weighted sum of the squared reconstruction errors."""
         return batch.weight @ self.loss(batch)
-
-
-def _packed(tables: Sequence[np.ndarray]) -> list[torch.Tensor]:
-    """Return square tables as fewer blocks of the same diagonal: small neighbours share one, a large one stands alone.
-
-    Examples
-    --------
-    >>> [len(block) for block in _packed([np.eye(size) for size in (100, 100, 100, 900, 3)])]
-    [200, 100, 900, 3]
-    """
-    groups: list[list[torch.Tensor]] = []
-    width = _BLOCK_SIZE
-    for table in tables:
-        width += len(table)
-        if width > _BLOCK_SIZE:
-            groups.append([])
-            width = len(table)
-        groups[-1].append(torch.from_numpy(table))
-    return [torch.block_diag(*group).contiguous() for group in groups]
 
 
 @torch.no_grad()
@@ -280,11 +242,7 @@ def _components(
 
 
 def default_batch_size(rows: int) -> int:
-    """Return a sixteenth of the distinct rows, from 64 to 8,192.
-
-    This is enough steps for small tables, and few enough for large vocabularies, where a step costs the square of their
-    size.
-    """
+    """Return a sixteenth of the distinct rows, from 64 to 8,192: a step costs the square of the vocabularies' size."""
     # Rounded up: a last step of the rows that are left over would cost almost as much as the others.
     return min(max(math.ceil(rows / MIN_STEPS), 64), _MAX_BATCH)
 
@@ -398,26 +356,13 @@ def _train_at(
 
 
 def step_length(max_length: float, taken: int, steps: int) -> float:
-    """Return the length of the next step: it warms up over the first tenth and decays along a cosine.
-
-    Examples
-    --------
-    >>> [round(step_length(1.0, taken, 20), 2) for taken in (0, 2, 10, 19)]
-    [0.5, 0.98, 0.5, 0.01]
-    """
+    """Return the length of the next step: it warms up over the first tenth and decays along a cosine."""
     share = taken / steps
     return max_length * min(1.0, 10 * (share + 1 / steps)) * 0.5 * (1 + math.cos(math.pi * share))
 
 
 def distinct_rows(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each distinct row of numbers from 0 stands first, and how often it occurs, in ascending order.
-
-    Examples
-    --------
-    >>> first, counts = distinct_rows(np.array([[5, 5], [0, 1], [5, 5]]))
-    >>> first.tolist(), counts.tolist()
-    ([1, 0], [1, 2])
-    """
+    """Return where each distinct row of numbers from 0 stands first, and how often it occurs, in ascending order."""
     # Compared as big-endian bytes, which sort like the numbers and much faster than columns one after the other.
     packed = np.ascontiguousarray(places.astype(">u4")).view(f"V{4 * places.shape[1]}")[:, 0]
     _, first, counts = np.unique(packed, return_index=True, return_counts=True)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import (
-    Part,
-    PartState,
-    category_rows,
-    checked_list,
-    checked_text_lists,
-    checked_texts,
-)
+from c2tc_pipeline.encoding.part import Part, PartState, category_rows
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.tables.categories import natural_order
@@ -24,6 +18,7 @@ from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.roles import Role
 
 
+@dataclass(eq=False)
 class BinaryPart(Part):
     """Two-valued columns as 0 and 1, the smaller value first; anything else becomes the training mean.
 
@@ -37,10 +32,9 @@ class BinaryPart(Part):
 
     kind = "binary"
 
-    def __init__(self, columns: list[str], values: list[list[str]], means: list[float]) -> None:
-        self.columns = columns
-        self.values = values
-        self.means = means
+    columns: list[str]
+    values: list[list[str]]
+    means: list[float]
 
     @classmethod
     def fit(cls, statistics: TableStatistics, columns: Sequence[str]) -> BinaryPart:
@@ -61,24 +55,23 @@ class BinaryPart(Part):
     def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, values, mean) in enumerate(zip(self.columns, self.values, self.means, strict=True)):
-            places = {value: place for place, value in enumerate(values)}
             codes = np.array([*range(len(values)), mean], dtype=np.float32)
-            out[:, index] = codes[category_rows(frame[name], places, missing=len(values), unseen=len(values))]
+            out[:, index] = codes[category_rows(frame[name], values, unseen=len(values))]
         return out
 
     def state(self) -> PartState:
         return PartState({"columns": self.columns, "values": self.values, "means": self.means})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = checked_texts(values["columns"])
-        known = checked_text_lists(values["values"], len(columns))
-        return cls(columns, known, [float(mean) for mean in checked_list(values["means"], len(columns), int, float)])
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
+        return cls(columns, state.text_lists("values", len(columns)), state.numbers("means", len(columns)))
 
     def known(self) -> list[list[str]]:
         return self.values
 
 
+@dataclass(eq=False)
 class LabelPart(Part):
     """Categories numbered in the order of their names, scaled to [0, 1]; missing and unseen ones come last.
 
@@ -92,9 +85,8 @@ class LabelPart(Part):
 
     kind = "label"
 
-    def __init__(self, columns: list[str], keys: list[list[str]]) -> None:
-        self.columns = columns
-        self.keys = keys
+    columns: list[str]
+    keys: list[list[str]]
 
     @classmethod
     def fit(cls, statistics: TableStatistics, columns: Sequence[str]) -> LabelPart:
@@ -104,18 +96,17 @@ class LabelPart(Part):
     def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, known) in enumerate(zip(self.columns, self.keys, strict=True)):
-            places, last = {key: number for number, key in enumerate(known)}, max(len(known), 1)
-            numbers = category_rows(frame[name], places, missing=last, unseen=last)
-            out[:, index] = numbers.astype(np.float32) / last
+            last = len(known)
+            out[:, index] = category_rows(frame[name], known, unseen=last).astype(np.float32) / last if known else 1
         return out
 
     def state(self) -> PartState:
         return PartState({"columns": self.columns, "keys": self.keys})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = checked_texts(values["columns"])
-        return cls(columns, checked_text_lists(values["keys"], len(columns)))
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
+        return cls(columns, state.text_lists("keys", len(columns)))
 
     def known(self) -> list[list[str]]:
         return self.keys
@@ -123,15 +114,6 @@ class LabelPart(Part):
 
 class LabelEncoder(TableEncoder):
     """Label encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
-
-    Parameters
-    ----------
-    numeric : {"minmax", "quantile"}, default="minmax"
-        Scaling of numeric columns.
-    roles : mapping of str to str, optional
-        Roles of columns that inference would get wrong.
-    random_state : int, default=0
-        Seed of the sample that quantiles are taken from.
 
     Examples
     --------

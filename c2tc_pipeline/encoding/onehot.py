@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,22 +12,14 @@ from scipy import sparse
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import (
-    Part,
-    PartState,
-    category_rows,
-    check_at_least,
-    checked_array,
-    checked_text_lists,
-    checked_texts,
-    unit_scale,
-)
+from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.strings import most_frequent
 from c2tc_pipeline.tables.roles import Role
 
 
+@dataclass(eq=False)
 class OneHotPart(Part):
     """Categories as principal components of their one-hot columns, one component per column, scaled to [0, 1].
 
@@ -37,14 +30,11 @@ class OneHotPart(Part):
 
     kind = "one-hot PCA"
 
-    def __init__(
-        self, columns: list[str], keys: list[list[str]], components: list[np.ndarray], low: np.ndarray, high: np.ndarray
-    ) -> None:
-        self.columns = columns
-        self.keys = keys
-        self.components = components
-        self.low = low
-        self.high = high
+    columns: list[str]
+    keys: list[list[str]]
+    components: list[np.ndarray]
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
     def fit(cls, statistics: TableStatistics, columns: Sequence[str], limit: int) -> OneHotPart:
@@ -74,11 +64,10 @@ class OneHotPart(Part):
 
     def _rows(self, frame: Any) -> np.ndarray:
         """Return the place of each cell's category."""
-        columns = []
-        for name, kept in zip(self.columns, self.keys, strict=True):
-            places = {key: index for index, key in enumerate(kept)}
-            columns.append(category_rows(frame[name], places, missing=len(kept), unseen=len(kept)))
-        return np.stack(columns, axis=1)
+        cells = [
+            category_rows(frame[n], kept, unseen=len(kept)) for n, kept in zip(self.columns, self.keys, strict=True)
+        ]
+        return np.stack(cells, axis=1)
 
     def _project(self, rows: np.ndarray) -> np.ndarray:
         return np.sum([component[row] for component, row in zip(self.components, rows.T, strict=True)], axis=0)
@@ -100,27 +89,16 @@ class OneHotPart(Part):
         return PartState({"columns": self.columns, "keys": self.keys}, {**arrays, "low": self.low, "high": self.high})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = checked_texts(values["columns"])
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
         width = len(columns)
-        keys = checked_text_lists(values["keys"], width)
-        components = [checked_array(arrays, f"component_{i}", len(known) + 1, width) for i, known in enumerate(keys)]
-        return cls(columns, keys, components, checked_array(arrays, "low", width), checked_array(arrays, "high", width))
+        keys = state.text_lists("keys", width)
+        components = [state.array(f"component_{i}", len(known) + 1, width) for i, known in enumerate(keys)]
+        return cls(columns, keys, components, state.array("low", width), state.array("high", width))
 
 
 class OneHotPcaEncoder(TableEncoder):
     """One-hot encoding of all categorical columns, reduced by PCA to as many columns: one of the paper's ablations.
-
-    Parameters
-    ----------
-    numeric : {"minmax", "quantile"}, default="minmax"
-        Scaling of numeric columns.
-    max_categories : int, default=1000
-        Max number of categories of a column; the rest share one.
-    roles : mapping of str to str, optional
-        Roles of columns that inference would get wrong.
-    random_state : int, default=0
-        Seed of the sample that quantiles are taken from.
 
     Examples
     --------

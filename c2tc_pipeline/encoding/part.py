@@ -22,10 +22,55 @@ from c2tc_pipeline.tables.categories import factorise
 
 @dataclass(frozen=True)
 class PartState:
-    """What a part needs to be rebuilt: plain JSON values and plain arrays."""
+    """What a part needs to be rebuilt: JSON values and arrays.
 
-    values: dict[str, Any]
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    The methods return entries by name, or raise ValueError where they are of another form.
+    """
+
+    values: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of distinct strings."""
+        return checked_texts(self.values[name])
+
+    def text_lists(self, name: str, count: int) -> list[list[str]]:
+        """Return that many lists of distinct strings."""
+        return [checked_texts(inner) for inner in self._list(name, count, list)]
+
+    def integers(self, name: str, count: int) -> list[int]:
+        """Return that many integers."""
+        return self._list(name, count, int)
+
+    def numbers(self, name: str, count: int) -> list[float]:
+        """Return that many numbers."""
+        return [float(number) for number in self._list(name, count, int, float)]
+
+    def flags(self, name: str, count: int) -> list[bool]:
+        """Return that many booleans."""
+        return self._list(name, count, bool)
+
+    def array(self, name: str, *shape: int | None) -> np.ndarray:
+        """Return an array of real numbers; None in the shape stands for any length but 0."""
+        found = self.arrays[name]
+        lengths = zip(found.shape, shape, strict=False)
+        fits = found.ndim == len(shape) and all(n == wanted if wanted is not None else n > 0 for n, wanted in lengths)
+        if not fits or found.dtype.kind not in "fiu":
+            raise ValueError(f"array {name!r} has shape {found.shape} and type {found.dtype}")
+        return found
+
+    def _list(self, name: str, count: int, *types: type) -> list[Any]:
+        found = self.values[name]
+        if not isinstance(found, list) or len(found) != count or any(type(value) not in types for value in found):
+            raise ValueError(f"{name!r} is not a list of {count} values of the right type")
+        return found
+
+
+def checked_texts(value: Any) -> list[str]:
+    """Return a list of distinct strings; raise ValueError for anything else."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value) or len(set(value)) < len(value):
+        raise ValueError("not a list of distinct strings")
+    return value
 
 
 class Part(ABC):
@@ -56,7 +101,7 @@ class Part(ABC):
 
     @classmethod
     @abstractmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+    def from_state(cls, state: PartState) -> Self:
         """Rebuild the part; raise ValueError for a state that does not fit together."""
 
     def known(self) -> list[list[str]]:
@@ -72,10 +117,11 @@ class Part(ABC):
         return self, 0, sum(len(set(known) - set(here)) for known, here in zip(self.known(), present, strict=True))
 
 
-def category_rows(column: pd.Series[Any], places: Mapping[str, int], *, missing: int, unseen: int) -> np.ndarray:
-    """Return the place of each cell's category, with one place for missing and one for unseen values."""
+def category_rows(column: pd.Series[Any], known: Sequence[str], *, unseen: int) -> np.ndarray:
+    """Return the place of each cell's category among the known ones, with missing values after the last of these."""
     positions, keys = factorise(column)
-    return np.array([*(places.get(key, unseen) for key in keys), missing], dtype=np.int64)[positions]
+    places = {key: place for place, key in enumerate(known)}
+    return np.array([*(places.get(key, unseen) for key in keys), len(known)], dtype=np.int64)[positions]
 
 
 def unit_scale(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -89,33 +135,3 @@ def check_at_least(limit: float, **parameters: float | None) -> None:
     for name, value in parameters.items():
         if value is not None and not value >= limit:
             raise InputError(f"Parameter {name!r} is {value}, but must be at least {limit}.")
-
-
-def checked_texts(value: Any) -> list[str]:
-    """Return a list of distinct strings."""
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value) or len(set(value)) < len(value):
-        raise ValueError("not a list of distinct strings")
-    return value
-
-
-def checked_text_lists(value: Any, count: int) -> list[list[str]]:
-    """Return that many lists of distinct strings."""
-    return [checked_texts(inner) for inner in checked_list(value, count)]
-
-
-def checked_list(value: Any, count: int, *types: type) -> list[Any]:
-    """Return a list of that many values, each of exactly one of the types if any are given."""
-    if not isinstance(value, list) or len(value) != count or (types and any(type(one) not in types for one in value)):
-        raise ValueError(f"not a list of {count} values of the right type")
-    return value
-
-
-def checked_array(arrays: Mapping[str, np.ndarray], name: str, *shape: int | None) -> np.ndarray:
-    """Return an array of real numbers by its name; None in the shape stands for any length but 0."""
-    found = arrays[name]
-    fits = len(found.shape) == len(shape) and all(
-        length > 0 if wanted is None else length == wanted for length, wanted in zip(found.shape, shape, strict=True)
-    )
-    if not fits or found.dtype.kind not in "fiu":
-        raise ValueError(f"array {name!r} has shape {found.shape} and type {found.dtype}")
-    return found

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION
-from c2tc_pipeline.encoding.autoencoder import (
-    AutoencoderSettings,
-    TrainedAutoencoder,
-    distinct_rows,
-    train_autoencoder,
-)
-from c2tc_pipeline.encoding.part import (
-    Part,
-    PartState,
-    checked_array,
-    checked_list,
-    checked_text_lists,
-    checked_texts,
-    unit_scale,
-)
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, distinct_rows, train_autoencoder
+from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.encoding.strings import CHUNK_STRINGS, Vocabulary
@@ -38,6 +25,7 @@ from c2tc_pipeline.tables.categories import factorise
 _MAX_NGRAM = 1_000
 
 
+@dataclass(eq=False)
 class SimilarityPart(Part):
     """String columns as the code of an autoencoder over their n-gram similarities.
 
@@ -46,23 +34,17 @@ class SimilarityPart(Part):
 
     kind = "similarity"
 
-    def __init__(
-        self,
-        columns: list[str],
-        vocabularies: list[Vocabulary],
-        weights: TrainedAutoencoder,
-        low: np.ndarray,
-        high: np.ndarray,
-    ) -> None:
-        self.columns = columns
-        self.vocabularies = vocabularies
-        self.weights = weights
-        self.low = low
-        self.high = high
-        edges = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies)])
-        self._layers = [weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
+    columns: list[str]
+    vocabularies: list[Vocabulary]
+    weights: TrainedAutoencoder
+    low: np.ndarray
+    high: np.ndarray
+
+    def __post_init__(self) -> None:
+        edges = np.cumsum([0, *map(len, self.vocabularies)])
+        self._layers = [self.weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
         # What every known category adds to the first layer, so that encoding is one look-up per cell.
-        self._known = [v.similarities() @ layer for v, layer in zip(vocabularies, self._layers, strict=True)]
+        self._known = [v.similarities() @ layer for v, layer in zip(self.vocabularies, self._layers, strict=True)]
 
     @classmethod
     def fit(
@@ -92,7 +74,7 @@ class SimilarityPart(Part):
             found = CacheLookup(compute(), hit=False)
         else:
             hashes = [hash_array(array) for array in (*tables, rows)]
-            key = hash_json([AUTOENCODER_VERSION, device, settings.to_list(), hashes])
+            key = hash_json([AUTOENCODER_VERSION, device, list(astuple(settings)), hashes])
             found = cache.fetch("autoencoder", key, compute=compute, write=_write_weights, read=_read_weights)
         width = settings.latent
         part = cls(list(columns), vocabularies, found.value, np.zeros(width), np.ones(width))
@@ -138,17 +120,17 @@ class SimilarityPart(Part):
         return PartState(values, {**self.weights.to_arrays(), "low": self.low, "high": self.high})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = checked_texts(values["columns"])
-        prototypes = checked_text_lists(values["prototypes"], len(columns))
-        shortest, longest = checked_list(values["ngram_range"], 2, int)
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
+        prototypes = state.text_lists("prototypes", len(columns))
+        shortest, longest = state.integers("ngram_range", 2)
         if not 1 <= shortest <= longest <= _MAX_NGRAM:
             raise ValueError("n-gram lengths out of range")
-        weights = TrainedAutoencoder.from_arrays(arrays)
+        weights = TrainedAutoencoder.from_state(state)
         inputs, (_, outputs) = sum(len(known) + 1 for known in prototypes), weights.w_code.shape
         if len(weights.w_in) != inputs:
             raise ValueError("weights of other strings")
-        low, high = checked_array(arrays, "low", outputs), checked_array(arrays, "high", outputs)
+        low, high = state.array("low", outputs), state.array("high", outputs)
         return cls(columns, [Vocabulary(known, (shortest, longest)) for known in prototypes], weights, low, high)
 
     def without_unused(self, present: Sequence[list[str]]) -> tuple[Part, int, int]:
@@ -168,7 +150,7 @@ class SimilarityPart(Part):
             layers.append(layer[places])
         if not removed:
             return self, 0, kept
-        weights = dataclasses.replace(self.weights, w_in=np.concatenate(layers))
+        weights = replace(self.weights, w_in=np.concatenate(layers))
         return SimilarityPart(self.columns, vocabularies, weights, self.low, self.high), removed, kept
 
 
@@ -181,4 +163,4 @@ def _write_weights(weights: TrainedAutoencoder, directory: Path) -> None:
 def _read_weights(directory: Path) -> TrainedAutoencoder:
     from safetensors.numpy import load_file
 
-    return TrainedAutoencoder.from_arrays(load_file(directory / "weights.safetensors"))
+    return TrainedAutoencoder.from_state(PartState({}, load_file(directory / "weights.safetensors")))

@@ -21,7 +21,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.registry import Registry
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import Part, checked_texts
+from c2tc_pipeline.encoding.part import Part, PartState, checked_texts
 from c2tc_pipeline.encoding.row_block import as_role
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
@@ -126,7 +126,7 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
     encoder.parts_ = []
     for index, part in enumerate(values["parts"]):
         own = {name.split("/", 1)[1]: a for name, a in arrays.items() if name.startswith(f"{index}/")}
-        encoder.parts_.append(Part.kinds[part["kind"]].from_state(part["values"], own))
+        encoder.parts_.append(Part.kinds[part["kind"]].from_state(PartState(part["values"], own)))
     encoder.restore(values["record"])
     encoded = [name for part in encoder.parts_ for name in part.columns]
     if not encoded or not set(checked_texts(encoded)) <= encoder.roles_.keys() <= set(encoder.columns_):

@@ -8,6 +8,7 @@ is kept for the ablation (``scalar``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,21 +16,13 @@ import numpy as np
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import (
-    Part,
-    PartState,
-    category_rows,
-    check_at_least,
-    checked_array,
-    checked_text_lists,
-    checked_texts,
-    unit_scale,
-)
+from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.statistics import TableStatistics
 from c2tc_pipeline.tables.roles import Role
 
 
+@dataclass(eq=False)
 class TargetPart(Part):
     """Categories as smoothed class shares; an unseen one gets the overall shares, a missing one is its own category.
 
@@ -46,14 +39,10 @@ class TargetPart(Part):
 
     kind = "target"
 
-    def __init__(
-        self, columns: list[str], keys: list[list[str]], tables: list[np.ndarray], suffixes: list[str]
-    ) -> None:
-        self.columns = columns
-        self.keys = keys
-        self.tables = tables
-        self.suffixes = suffixes
-        self._places = [{key: place for place, key in enumerate(column_keys)} for column_keys in keys]
+    columns: list[str]
+    keys: list[list[str]]
+    tables: list[np.ndarray]
+    suffixes: list[str]
 
     @classmethod
     def fit(
@@ -94,8 +83,8 @@ class TargetPart(Part):
 
     def encode(self, frame: Rows) -> np.ndarray:
         outputs = [np.empty((len(frame), 0), dtype=np.float32)]
-        for name, table, places in zip(self.columns, self.tables, self._places, strict=True):
-            outputs.append(table[category_rows(frame[name], places, missing=len(table) - 2, unseen=len(table) - 1)])
+        for name, known, table in zip(self.columns, self.keys, self.tables, strict=True):
+            outputs.append(table[category_rows(frame[name], known, unseen=len(known) + 1)])
         return np.hstack(outputs)
 
     def state(self) -> PartState:
@@ -103,10 +92,10 @@ class TargetPart(Part):
         return PartState(values, {f"table_{i}": table for i, table in enumerate(self.tables)})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns, suffixes = checked_texts(values["columns"]), checked_texts(values["suffixes"])
-        keys = checked_text_lists(values["keys"], len(columns))
-        tables = [checked_array(arrays, f"table_{i}", len(known) + 2, len(suffixes)) for i, known in enumerate(keys)]
+    def from_state(cls, state: PartState) -> Self:
+        columns, suffixes = state.texts("columns"), state.texts("suffixes")
+        keys = state.text_lists("keys", len(columns))
+        tables = [state.array(f"table_{i}", len(known) + 2, len(suffixes)) for i, known in enumerate(keys)]
         return cls(columns, keys, tables, suffixes)
 
     def without_unused(self, present: Sequence[list[str]]) -> tuple[Part, int, int]:
@@ -138,17 +127,6 @@ def smoothed_means(rows: np.ndarray, targets: np.ndarray, smoothing: float) -> n
 
 class TargetEncoder(TableEncoder):
     """Smoothed target encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
-
-    Parameters
-    ----------
-    numeric : {"minmax", "quantile"}, default="minmax"
-        Scaling of numeric columns.
-    smoothing : float, default=10.0
-        How many rows the overall class shares count for.
-    roles : mapping of str to str, optional
-        Roles of columns that inference would get wrong.
-    random_state : int, default=0
-        Seed of the sample that quantiles are taken from.
 
     Examples
     --------

@@ -221,9 +221,11 @@ def give(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> None:
     monkeypatch.setattr(FactorisedAutoencoder, "summed_loss", limited)
 
 
-def assert_same(ours: TrainedAutoencoder, theirs: TrainedAutoencoder, rtol: float) -> None:
+def assert_same(ours: TrainedAutoencoder, theirs: TrainedAutoencoder, *, exactly: bool) -> None:
+    """Compare weights and losses; sums in another order move weights whose gradients cancel at the PCA a little."""
     for name, array in theirs.to_arrays().items():
-        np.testing.assert_allclose(ours.to_arrays()[name], array, rtol=rtol, atol=rtol, err_msg=name)
+        np.testing.assert_allclose(ours.to_arrays()[name], array, rtol=0, atol=0 if exactly else 0.02, err_msg=name)
+    np.testing.assert_allclose(ours.losses, theirs.losses, rtol=0 if exactly else 1e-3)
 
 
 @pytest.mark.parametrize(("device", "times", "whole_batches"), ENDINGS)
@@ -236,7 +238,7 @@ def test_running_out_of_memory_at_a_batch_changes_nothing(
     with watch_fallbacks() as fallbacks, pretended_devices(monkeypatch):
         ours = trained(device)
     assert fallbacks == expected_fallbacks(STEP, device, times)
-    assert_same(ours, undisturbed, rtol=0 if whole_batches else 1e-3)
+    assert_same(ours, undisturbed, exactly=whole_batches)
 
 
 @pytest.mark.parametrize(("most_rows", "times"), [(24, 0), (23, 1), (6, 2), (3, 3)])
@@ -258,7 +260,7 @@ def test_fewer_rows_are_on_the_device_at_once_and_failed_attempts_leave_nothing(
         ours = trained()
     assert fallbacks == expected_fallbacks(STEP, "cpu", times)
     assert len(models) == times + 1
-    assert_same(ours, undisturbed, rtol=1e-3)
+    assert_same(ours, undisturbed, exactly=times == 0)
 
 
 @pytest.mark.parametrize(

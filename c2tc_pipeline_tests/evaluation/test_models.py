@@ -93,7 +93,7 @@ def test_scikit_learn_check(estimator: Any, check: Any) -> None:
 
 
 def test_every_model_is_tested_here() -> None:
-    assert list(SMALL) == list(MODELS)
+    assert SMALL.keys() == MODELS.keys()
     for name, small in SMALL.items():
         assert type(make_model(name, device="cpu")) is type(small())
 
@@ -316,5 +316,5 @@ def test_the_network_has_the_shape_it_is_told() -> None:
 
 
 def test_an_unknown_model() -> None:
-    with pytest.raises(InputError, match="Model 'svm' is unknown; choose one of: mlp, mlp_plr, realmlp, "):
+    with pytest.raises(InputError, match="svm"):
         make_model("svm")
