@@ -80,7 +80,7 @@ class RowBatch:
     """Some rows of X, by the table rows that each of them looks up.
 
     ``used`` are the rows of each similarity table that the batch looks up (of a long column often half), ``cells``
-    their places for each row, and ``users`` with ``user_edges`` the transpose: which rows look up each of the used ones.
+    their places for each row, and ``users`` with ``user_edges`` the transpose: the rows that look up each.
     """
 
     tables: Sequence[torch.Tensor]
