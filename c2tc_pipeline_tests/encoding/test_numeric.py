@@ -98,7 +98,7 @@ def test_a_column_without_spread_is_zero(train: list[float | None], scaling: str
 @each_scaling
 def test_infinities_are_the_ends_in_new_rows_and_refused_in_training_rows(scaling: str) -> None:
     np.testing.assert_array_equal(scaled([1, 2, 3], [-np.inf, np.inf], scaling).ravel(), [0, 1])
-    with pytest.raises(InputError, match="'x'.* 2 "):
+    with pytest.raises(InputError, match=r"'x'.* 2 "):
         scaled([1.5, np.inf, -np.inf], [1], scaling)
 
 
