@@ -291,13 +291,6 @@ def train_autoencoder(
     ``tables`` hold the similarities of each column's categories, ``places`` the category of each row in each column. If
     a device's memory does not hold a batch, the gradient of a step is summed over parts of the batch. One CPU thread is
     used, so that the weights do not depend on the number of cores.
-
-    Examples
-    --------
-    >>> places = np.array([[0], [1], [2]] * 9)
-    >>> trained = train_autoencoder([np.eye(3, dtype=np.float32)], places, AutoencoderSettings(1))
-    >>> trained.w_in.shape, len(trained.losses)
-    ((3, 64), 10)
     """
     first, counts = distinct_rows(places)
     rows, weight = places[first], counts / counts.mean()

@@ -212,9 +212,8 @@ class HybridEncoder(TableEncoder):
 
     def _choose_strings(self, statistics: TableStatistics, columns: list[str]) -> list[StringChoice]:
         if self.strings not in STRING_ENCODINGS:
-            raise InputError(
-                f"String encoding {self.strings!r} is unknown; choose one of: {', '.join(STRING_ENCODINGS)}."
-            )
+            choices = ", ".join(STRING_ENCODINGS)
+            raise InputError(f"String encoding {self.strings!r} is unknown; choose one of: {choices}.")
         if self.strings != "auto":
             return [StringChoice(name, self.strings, "set by the user") for name in columns]
         if not statistics.is_labelled:

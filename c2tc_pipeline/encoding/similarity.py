@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from safetensors.numpy import load_file, save
 
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, distinct_rows, train_autoencoder
@@ -155,12 +156,8 @@ class SimilarityPart(Part):
 
 
 def _write_weights(weights: TrainedAutoencoder, directory: Path) -> None:
-    from safetensors.numpy import save
-
     (directory / "weights.safetensors").write_bytes(save(weights.to_arrays()))
 
 
 def _read_weights(directory: Path) -> TrainedAutoencoder:
-    from safetensors.numpy import load_file
-
     return TrainedAutoencoder.from_state(PartState({}, load_file(directory / "weights.safetensors")))

@@ -99,15 +99,6 @@ class Vocabulary:
 
     A missing value is a category of its own: similar to itself, to no string. When a column has more distinct strings
     than ``max_prototypes``, the most frequent become prototypes; the others keep their real similarities to these.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> counts = CategoryCounts.of(pd.Series(["red", "red", "reddish", None]))
-    >>> Vocabulary.of_counts(counts, (2, 4), max_prototypes=10).similarities().round(2)
-    array([[1.  , 0.25, 0.  ],
-           [0.25, 1.  , 0.  ],
-           [0.  , 0.  , 1.  ]], dtype=float32)
     """
 
     def __init__(self, prototypes: list[str], ngram_range: tuple[int, int]) -> None:
@@ -162,17 +153,7 @@ class StringChoice:
 def choose_string_encoding(
     name: str, counts: CategoryCounts, *, ngram_range: tuple[int, int], max_prototypes: int
 ) -> StringChoice:
-    """Decide between similarity and target encoding for one column.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> for values in (["Husband", "Wife"] * 2, ["SFO", "LAX"] * 2):
-    ...     counts = CategoryCounts.of(pd.Series(values), np.array([0, 1, 0, 1]))
-    ...     print(choose_string_encoding("c", counts, ngram_range=(2, 4), max_prototypes=99).encoding)
-    similarity
-    target
-    """
+    """Decide between similarity and target encoding for one column."""
     keys = counts.keys
     if len(keys) >= _MIN_MEASURABLE:
         explained = lexical_signal(counts, ngram_range, max_prototypes)

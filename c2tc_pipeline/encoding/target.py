@@ -113,11 +113,6 @@ def smoothed_means(rows: np.ndarray, targets: np.ndarray, smoothing: float) -> n
     """Return ``(m mean + lambda overall) / (m + lambda)`` for each group; an empty group gets the overall mean.
 
     ``rows`` are the rows of each group by class, ``targets`` the values of a row of each class that are averaged.
-
-    Examples
-    --------
-    >>> smoothed_means(np.array([[0, 2], [1, 0]]), np.array([[0.0], [1.0]]), 1.0).ravel().round(3)
-    array([0.889, 0.333])
     """
     sums = rows @ targets
     overall = rows.sum(axis=0) @ targets / rows.sum()
