@@ -108,10 +108,7 @@ def test_the_default_recipe_is_bounded_and_ends_at_rest() -> None:
     assert rates[0] < 0.1 * default.learning_rate
     assert rates[-1] < 0.001 * default.learning_rate
     assert isinstance(default.start(FlatWeights(build())), AdamW)
-
-
-def test_large_tables_take_larger_batches_and_longer_steps() -> None:
-    default = RECIPES["default"]
+    # Large tables take larger batches and longer steps.
     assert [default.batch(rows) for rows in (3, 6_400, 20_000, 10**6)] == [64, 64, 200, 512]
     few, many = (max(default.rate(taken, rows) for taken in range(default.steps(rows))) for rows in (100, 10**6))
     assert many / few == pytest.approx(math.sqrt(512 / 64), rel=0.01)
