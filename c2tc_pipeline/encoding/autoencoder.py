@@ -176,7 +176,7 @@ class FactorisedAutoencoder(torch.nn.Module):
             torch.from_numpy((np.cumsum(is_used) - 1)[cells]).to(device),
             torch.from_numpy(users.indices.astype(np.int64)).to(device),
             torch.from_numpy(users.indptr[:-1][is_used].astype(np.int64)).to(device),
-            torch.from_numpy(np.ones(rows) if weight is None else weight).to(device, dtype),
+            torch.from_numpy(np.ones(rows) if weight is None else weight).to(dtype).to(device),
         )
 
     def loss(self, batch: RowBatch) -> torch.Tensor:

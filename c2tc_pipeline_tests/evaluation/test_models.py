@@ -269,7 +269,7 @@ def test_a_missing_package_is_named_before_anything_is_trained(
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, f"{package}.tab_network", None)
     with pytest.raises(InputError, match=package):
-        make_model(name)
+        make_model(name).fit(FEW_ROWS, [0, 1, 1])
 
 
 def test_prediction_goes_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
