@@ -203,7 +203,7 @@ class HybridEncoder(TableEncoder):
             BinaryPart.fit(statistics, binary),
         ]
         if codes or as_codes:
-            given = {"smoothing": self.smoothing, "scalar": self.scalar_target}
+            given: dict[str, Any] = {"smoothing": self.smoothing, "scalar": self.scalar_target}
             parts.append(TargetPart.fit(statistics, codes + as_codes, self.classes_, **given))
         self.cache_hit_, self.losses_ = None, None
         if as_words:
@@ -218,7 +218,7 @@ class HybridEncoder(TableEncoder):
             return [StringChoice(name, self.strings, "set by the user") for name in columns]
         if not statistics.is_labelled:
             return [StringChoice(name, "similarity", "no labels to choose by") for name in columns]
-        limits = {"ngram_range": self.ngram_range, "max_prototypes": self.max_prototypes}
+        limits: dict[str, Any] = {"ngram_range": self.ngram_range, "max_prototypes": self.max_prototypes}
         return [choose_string_encoding(name, statistics.categories(name), **limits) for name in columns]
 
     def _fit_similarity(

@@ -152,6 +152,6 @@ class TargetEncoder(TableEncoder):
         numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]
         parts: list[Part] = [NumericPart.fit(statistics, numeric, self.numeric)]
         if categorical := [name for name in columns if name not in numeric]:
-            given = {"smoothing": self.smoothing, "scalar": self.scalar_target}
+            given: dict[str, Any] = {"smoothing": self.smoothing, "scalar": self.scalar_target}
             parts.append(TargetPart.fit(statistics, categorical, self.classes_, **given))
         return parts

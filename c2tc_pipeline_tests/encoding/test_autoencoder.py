@@ -101,8 +101,8 @@ def test_loss_and_gradients_are_those_of_the_dense_network(
     # Summed over parts of the batch it is the same gradient.
     parts = np.array_split(np.arange(len(places)), 3)
     sums = [torch.autograd.grad(model.summed_loss(model.batch(places[p], weight[p])), weights) for p in parts]
-    for *found, wanted in zip(*sums, expected, strict=True):
-        torch.testing.assert_close(sum(found), wanted, rtol=tolerance, atol=tolerance * float(wanted.abs().max()))
+    for *pieces, wanted in zip(*sums, expected, strict=True):
+        torch.testing.assert_close(sum(pieces), wanted, rtol=tolerance, atol=tolerance * float(wanted.abs().max()))
 
 
 @settings(deadline=None, max_examples=50)
