@@ -22,7 +22,7 @@ from c2tc_pipeline.condensation.projection import project
 from c2tc_pipeline.condensation.steps import encode, gather_members, repeated_rows
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.condensation.thinned import thin_partition
-from c2tc_pipeline.encoding.forget_strings import without_unused_strings
+from c2tc_pipeline.encoding.storage import without_unused_strings
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline.tables.statistics import TableStatistics, gather_statistics
@@ -219,10 +219,11 @@ def _narrowed(table: Table, present: np.ndarray) -> Table:
 
 
 def _distinct_values(table: Table) -> dict[str, pd.Series[Any]]:
-    """Return the different values of each kept column, as they were read."""
+    """Return the different values of each string and code column, as they were read."""
     values: dict[str, pd.Series[Any]] = {}
-    for block in table.rows("train", table.statistics.kept):
-        for name in table.statistics.kept:
+    names = [name for name in table.statistics.kept if table.roles[name].role is not Role.NUMERIC]
+    for block in table.rows("train", names):
+        for name in names:
             own = block.frame[name].drop_duplicates()
             values[name] = own if name not in values else pd.concat([values[name], own]).drop_duplicates()
     return values

@@ -17,8 +17,7 @@ from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.evaluation.random_rows import random_rows
-from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
+from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.kinds import plain
 from c2tc_pipeline.tables.row_sample import sampled_numbers

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.stored import read_scores, write_scores
+from c2tc_pipeline.evaluation.averages import read_scores, write_scores
 from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
 from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.hashing import hash_file, hash_json

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.stored import SCORES_NAME
+from c2tc_pipeline.evaluation.averages import SCORES_NAME
 from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.partitions import Partitions

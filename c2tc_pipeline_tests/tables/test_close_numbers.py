@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.condensation.members import MemberVotes
-from c2tc_pipeline.encoding.binary import BinaryPart
+from c2tc_pipeline.encoding.label import BinaryPart
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.close_numbers import CloseNumbers

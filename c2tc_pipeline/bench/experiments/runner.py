@@ -26,7 +26,7 @@ from c2tc_pipeline.bench.experiments.group import Group, groups_of, run_group
 from c2tc_pipeline.bench.experiments.limits import die_with_parent
 from c2tc_pipeline.bench.experiments.scaling import run_scaling
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.threads import one_thread
+from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.tables.blocks import peek_table
 from c2tc_pipeline.tables.spec import TableSpec
 

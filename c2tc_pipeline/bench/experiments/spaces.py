@@ -15,7 +15,7 @@ from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.kinds import plain

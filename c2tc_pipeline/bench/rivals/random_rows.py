@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from c2tc_pipeline.condensation.sampler import CondensedRows, Sampler
-from c2tc_pipeline.evaluation.random_rows import random_rows
+from c2tc_pipeline.evaluation.trial import random_rows
 
 
 class RandomRows(Sampler):

@@ -13,8 +13,8 @@ from c2tc_pipeline.bench.speed.dense_autoencoder import same_task, train_dense
 from c2tc_pipeline.bench.speed.row import SpeedRow, reaches
 from c2tc_pipeline.bench.speed.tables import SpeedTable
 from c2tc_pipeline.common.devices import Place
-from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
-from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
+from c2tc_pipeline.encoding.strings import Vocabulary
 from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.roles import Role

@@ -14,17 +14,16 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
-from c2tc_pipeline.encoding.autoencoder_start import start_at_components
-from c2tc_pipeline.encoding.autoencoder_training import (
+from c2tc_pipeline.encoding.autoencoder import (
+    ADAM_EPS,
     CLIP_NORM,
-    LEAST_SPREAD,
     AutoencoderSettings,
+    FactorisedAutoencoder,
     Schedule,
-    default_batch_size,
+    distinct_rows,
+    start_at_components,
     step_length,
 )
-from c2tc_pipeline.encoding.look_ups import distinct_rows
 
 
 class DenseAutoencoder(torch.nn.Module):
@@ -121,17 +120,14 @@ def same_task(tables: Sequence[np.ndarray], places: np.ndarray, settings: Autoen
     """Return the start, the rows and the steps of the factorised autoencoder's training."""
     first, counts = distinct_rows(places)
     generator = torch.Generator().manual_seed(settings.seed)
-    model = FactorisedAutoencoder(
-        [torch.from_numpy(table) for table in tables],
-        latent=settings.latent,
-        hidden=settings.hidden,
-        generator=generator,
+    model = FactorisedAutoencoder(tables, latent=settings.latent, hidden=settings.hidden, generator=generator)
+    weight = counts / counts.mean()
+    schedule = Schedule.draw(len(first), settings, generator)
+    rows = places[first]
+    start_at_components(model, [model.batch(rows[batch], weight[batch]) for batch in schedule.batches], generator)
+    return DenseTask(
+        DenseAutoencoder.like(model), dense_matrix(tables, rows), torch.from_numpy(weight.astype(np.float32)), schedule
     )
-    weight = torch.from_numpy((counts / counts.mean()).astype(np.float32))
-    start_at_components(model, model.inputs_at(torch.from_numpy(places[first])), weight, generator)
-    size = settings.batch_size or default_batch_size(len(first))
-    schedule = Schedule.draw(len(first), size, settings.epochs, generator)
-    return DenseTask(DenseAutoencoder.like(model), dense_matrix(tables, places[first]), weight, schedule)
 
 
 def train_dense(
@@ -156,7 +152,7 @@ def train_dense(
     """
     end = clock() + time_limit
     flat = FlatWeights(task.start)
-    optimiser = AdamW(flat, least_spread=LEAST_SPREAD)
+    optimiser = AdamW(flat, eps=ADAM_EPS)
     losses: list[float] = []
     for visits in task.schedule.epochs:
         if clock() > end:
@@ -170,5 +166,5 @@ def train_dense(
             flat.gradients.mul_((CLIP_NORM / (norm + 1e-6)).clamp(max=1.0))
             optimiser.step(step_length(settings.learning_rate, optimiser.taken, task.schedule.steps))
             total += float(loss.detach()) * len(batch)
-        losses.append(total / task.schedule.rows_an_epoch)
+        losses.append(total / task.schedule.rows_per_epoch)
     return DenseTraining(tuple(losses), finished=True)

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from c2tc_pipeline.bench.speed.dense_autoencoder import DenseAutoencoder, dense_matrix, same_task, train_dense
-from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
-from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, train_autoencoder
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, FactorisedAutoencoder, train_autoencoder
 
 
 @pytest.fixture
@@ -34,9 +33,9 @@ def test_the_matrix_holds_each_rows_similarities() -> None:
 def test_with_the_same_weights_the_losses_are_the_same(columns: tuple[list[np.ndarray], np.ndarray]) -> None:
     tables, places = columns
     generator = torch.Generator().manual_seed(0)
-    model = FactorisedAutoencoder([torch.from_numpy(t) for t in tables], latent=2, hidden=8, generator=generator)
+    model = FactorisedAutoencoder(tables, latent=2, hidden=8, generator=generator)
     with torch.no_grad():
-        factorised = model.loss(torch.from_numpy(places)).numpy()
+        factorised = model.loss(model.batch(places)).numpy()
         dense = DenseAutoencoder.like(model).loss(dense_matrix(tables, places)).numpy()
     assert dense == pytest.approx(factorised, rel=1e-4)
 
