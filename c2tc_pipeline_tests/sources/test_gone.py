@@ -16,7 +16,7 @@ import pytest
 
 from c2tc_pipeline.sources import postgresql
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.server_address import ServerAddress
+from c2tc_pipeline.sources.databases import ServerAddress
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
 from c2tc_pipeline.tables.delivery import read_delivery
 from c2tc_pipeline.tables.readers import read_table

@@ -12,7 +12,7 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.csv_types import CellType, ColumnGuess
+from c2tc_pipeline.sources.values import CellType, TextColumn
 from c2tc_pipeline.tables.readers import read_table
 
 
@@ -72,18 +72,18 @@ def test_memory_is_bounded_by_blocks_and_not_by_the_file(tmp_path: Path, small_b
 def test_a_decision_does_not_depend_on_where_batches_begin() -> None:
     cells = ["1", " 2", None, "3.5", "", "1e3"]
     for cut in range(len(cells) + 1):
-        guess = ColumnGuess()
+        guess = TextColumn()
         for part in (cells[:cut], cells[cut:]):
-            guess.look_at(pa.array(part, pa.string()))
-        assert guess.decided is CellType.NUMBER
+            guess.add(pa.array(part, pa.string()))
+        assert guess.type is CellType.NUMBER
 
 
 def test_whole_numbers_too_large_for_64_bits_beside_fractions_are_numbers() -> None:
-    guess = ColumnGuess()
+    guess = TextColumn()
     decided = []
     for cell in (str(2**64), "0.5"):
-        guess.look_at(pa.array([cell]))
-        decided.append(guess.decided)
+        guess.add(pa.array([cell]))
+        decided.append(guess.type)
     assert decided == [CellType.TEXT, CellType.NUMBER]
 
 

@@ -9,7 +9,7 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import sqlalchemy_databases
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.server_address import ServerAddress
+from c2tc_pipeline.sources.databases import ServerAddress
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
 from c2tc_pipeline.tables.delivery import read_delivery
 from c2tc_pipeline.tables.readers import read_table
