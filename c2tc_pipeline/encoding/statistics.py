@@ -150,7 +150,7 @@ class _FrameStatistics(TableStatistics):
 
     def _counted(self, name: str) -> CategoryCounts:
         counter = CategoryCounter(MOST_CATEGORIES)
-        counter.add(self._frame[name], self._codes, self.class_rows)
+        counter.add(self._frame[name], self._codes)
         return counter.counts(np.arange(len(self.class_rows))) if counter.is_exact else super()._counted(name)
 
     def numbers(self, name: str) -> NumberRange:

@@ -21,6 +21,9 @@ from c2tc_pipeline.tables.spec import TableSpec
 # Further back than any number of reruns of one delivery is likely to reach.
 _DELIVERIES_LOOKED_AT = 50
 
+# The check near_bound warns when the objective exceeds its lower bound by more than this share of it.
+MAX_GAP = 0.1
+
 
 def all_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
     """Return every check of the pipeline."""
@@ -101,7 +104,7 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
         description="The objective is close to the lower bound that no allocation can beat.",
     )
     def near_bound(context: dg.AssetCheckExecutionContext, condensed_table: CondensedTable) -> dg.AssetCheckResult:
-        allowed, gap = _spec(context, options).checks.gap, condensed_table.summary["gap"]
+        allowed, gap = MAX_GAP, condensed_table.summary["gap"]
         if gap is None:
             return _warning(True, "There is no bound for this allocation.")
         return _warning(

@@ -14,9 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.category_counts import CategoryCounter, CategoryCounts
+from c2tc_pipeline.tables.category_counts import (
+    CategoryCounter,
+    CategoryCounts,
+    DistinctCount,
+    hashed_texts,
+    mixed_bits,
+)
 from c2tc_pipeline.tables.column_facts import ColumnGatherer
-from c2tc_pipeline.tables.distinct import DistinctCount, hashed_texts, mixed_bits
 from c2tc_pipeline.tables.overview import TableOverview, overview_of
 from c2tc_pipeline.tables.preparation import prepare_table
 from c2tc_pipeline.tables.row_sample import RowPicker, RowSample, sampled_numbers
