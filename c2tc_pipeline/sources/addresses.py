@@ -43,17 +43,8 @@ SOURCES: list[type[Source]] = [
 def open_source(address: str | Path, storage_options: Mapping[str, Any] | None = None) -> Source:
     """Return the source at an address; its rows are not read yet.
 
-    Parameters
-    ----------
-    address : str or Path
-        Any of the forms above; endpoints and credentials come from the environment.
-    storage_options : mapping, optional
-        Passed to the file system of a remote file.
-
-    Raises
-    ------
-    InputError
-        When no kind of source accepts the address, or it carries a password.
+    Endpoints and credentials come from the environment, or for a remote file from ``storage_options`` of its file
+    system. An address of no known kind, or with a password, is an InputError.
 
     Examples
     --------

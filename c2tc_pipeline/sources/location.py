@@ -57,16 +57,15 @@ class Location:
     @property
     def name(self) -> str:
         """The last part of the path."""
-        path = self.path if self.scheme == "file" else re.split("[?#]", self.path.partition("://")[2])[0]
-        path = path if self.scheme == "file" or "/" in path else ""
-        return path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+        if self.scheme == "file":
+            return self.path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+        path = re.split("[?#]", self.path.partition("://")[2])[0]
+        return path.rstrip("/").rpartition("/")[2] if "/" in path else ""
 
     def stem(self, endings: tuple[str, ...]) -> str:
         """The last part of the path without the longest of some endings."""
-        for ending in sorted(endings, key=len, reverse=True):
-            if self.name.lower().endswith(ending):
-                return self.name[: -len(ending)]
-        return self.name
+        fitting = [ending for ending in endings if self.name.lower().endswith(ending)]
+        return self.name[: -max(map(len, fitting))] if fitting else self.name
 
     def __str__(self) -> str:
         return one_line(self.path) if self.scheme == "file" else without_secrets(self.path)
@@ -77,9 +76,9 @@ class Location:
         if self.scheme == "file":
             with self._open_local() as local:
                 yield local
-            return
-        with self._translated(), self._filesystem().open(self.path, "rb") as remote:
-            yield cast("BinaryIO", remote)
+        else:
+            with self._translated(), self._filesystem().open(self.path, "rb") as remote:
+                yield cast("BinaryIO", remote)
 
     def version(self) -> str:
         """Return a mark of the file's present state: its size in bytes, then what tells one state from another.
@@ -123,15 +122,13 @@ class Location:
             return [(Location("file", str(entry)), entry.is_dir()) for entry in found]
         folder = self.path.rstrip("/")
         with self._translated(), self._without_listings() as filesystem:
-            listed = filesystem.ls(folder, detail=True)
-        below = []
-        for entry in sorted(listed, key=lambda entry: str(entry["name"])):
-            name = str(entry["name"]).rstrip("/").rpartition("/")[2]
-            # The folder itself may be an object too, without a name of its own.
-            if name and str(entry["name"]).strip("/") != folder.partition("://")[2].strip("/"):
-                is_folder = entry.get("type") == "directory"
-                below.append((Location(self.scheme, f"{folder}/{name}", self.storage_options), is_folder))
-        return below
+            listed = {str(entry["name"]).strip("/"): entry.get("type") for entry in filesystem.ls(folder, detail=True)}
+        # The folder itself may be an object too.
+        listed.pop(folder.partition("://")[2].strip("/"), None)
+        return [
+            (Location(self.scheme, f"{folder}/{name.rpartition('/')[2]}", self.storage_options), kind == "directory")
+            for name, kind in sorted(listed.items())
+        ]
 
     def _filesystem(self) -> Any:
         import fsspec

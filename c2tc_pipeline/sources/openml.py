@@ -56,16 +56,13 @@ class OpenmlSource(Source):
             self.number, self.expected_rows = known[wanted]["id"], known[wanted]["rows"]
         elif wanted.isascii() and wanted.isdigit() and 0 < int(wanted) < 10**9:
             self.number = int(wanted)
-        elif not wanted.isidentifier():
-            # Not repeated: an address that was mixed up may be in it, password and all.
+        elif wanted.isidentifier():
             raise InputError(
-                f"After {PREFIX} comes a number or a name, as in {PREFIX}1590 or {PREFIX}adult; check the source."
+                f"OpenML table {wanted!r} is not known by name; {closest(wanted, known)}, or give its number."
             )
         else:
-            raise InputError(
-                f"There is no table {wanted!r} among those known by name; {closest(wanted, known)}, or give the number "
-                "that OpenML has for it, as in openml:1590."
-            )
+            # Not repeated: it may be another address, password and all.
+            raise InputError(f"After {PREFIX} comes a number or a name, as in {PREFIX}1590; check the source.")
         self._wanted = wanted
         self._kept: Path | None = None
 
@@ -137,7 +134,7 @@ class OpenmlSource(Source):
         if self.expected_rows is not None and rows != self.expected_rows:
             raise InputError(
                 f"The table {self.shown} has {rows} rows where the paper's {self._wanted!r} has {self.expected_rows}; "
-                "give it by its number if it is the one you want."
+                "give its number if it is the one you want."
             )
         return file
 

@@ -81,15 +81,15 @@ class ParquetSource(FileSource):
             return [self.location]
         shown = [(entry, inner) for entry, inner in self.location.entries() if not entry.name.startswith(("_", "."))]
         parts = [entry for entry, inner in shown if not inner and entry.name.lower().endswith(self.endings)]
+        inner_folders = [entry.name for entry, inner in shown if inner]
         if not parts:
             raise InputError(
                 f"The source {self.shown} is a folder; give the path of one file or of a folder of Parquet files."
             )
-        for entry, inner in shown:
-            if inner:
-                raise InputError(
-                    f"The folder {self.shown} holds the folder {entry.name!r}; put all parts of the table into one."
-                )
+        if inner_folders:
+            raise InputError(
+                f"The folder {self.shown} holds the folder {inner_folders[0]!r}; put all parts of the table into one."
+            )
         return parts
 
     def _described(self, parts: list[Location]) -> tuple[pa.Schema, int]:
@@ -118,12 +118,9 @@ class ParquetSource(FileSource):
 def _difference(whole: pa.Schema, part: pa.Schema) -> str | None:
     import pyarrow.types as types
 
-    for name in whole.names:
-        if name not in part.names:
-            return f"it has no column {name!r}"
+    for name in sorted({*whole.names} ^ {*part.names}):
+        return f"it has no column {name!r}" if name in whole.names else f"only it has a column {name!r}"
     for name in part.names:
-        if name not in whole.names:
-            return f"it has a column {name!r}, which they have not"
         ours, theirs = part.field(name).type, whole.field(name).type
         if ours != theirs and not types.is_null(ours) and not types.is_null(theirs):
             return f"its column {name!r} is of type {ours}, theirs of type {theirs}"

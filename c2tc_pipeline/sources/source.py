@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,20 +31,7 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class TableHeader:
-    """What is known of a table without reading it.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        Column names in order.
-    rows : int or None
-        Number of rows, or None where the source doesn't say.
-
-    Examples
-    --------
-    >>> TableHeader(("age", "income"), rows=None).columns
-    ('age', 'income')
-    """
+    """Column names of a table, and its number of rows where the source knows it without being read."""
 
     columns: tuple[str, ...]
     rows: int | None
@@ -65,24 +53,6 @@ class Source(ABC):
         file's bytes.
     tries : int
         How often reading the table may be begun when the server goes away. File systems retry by themselves.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> class CountSource(Source):
-    ...     shown, name = "count:3", "count"
-    ...
-    ...     @classmethod
-    ...     def from_address(cls, address, storage_options=None):
-    ...         return cls() if address == "count:3" else None
-    ...
-    ...     def header(self):
-    ...         return TableHeader(("n",), rows=3)
-    ...
-    ...     def batches(self, columns=None, rows=BATCH_ROWS):
-    ...         yield from sliced([pa.record_batch({"n": range(3)}).select(self.chosen(columns, ["n"]))], rows)
-    >>> CountSource().version()
-    'db-...'
     """
 
     kind: ClassVar[str] = ""
@@ -124,21 +94,8 @@ class Source(ABC):
         """Yield the rows in the source's order; at least one batch, which is empty when the table is.
 
         All batches have one schema, whose types are those of the whole column. Memory is bounded by the batch, not by
-        the table.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Only these, in this order.
-        rows : int
-            Maximum number of rows of a batch.
-
-        Raises
-        ------
-        InputError
-            When the source can't be read as it is; the message says why and where.
-        ConnectionError
-            When a server went away or the source changed; another try may succeed.
+        the table. ``columns`` are read in the given order. InputError means that the source can't be read as it is;
+        ConnectionError that a server went away or the source changed, and another try may succeed.
         """
 
     def version(self) -> str:
@@ -168,10 +125,10 @@ class Source(ABC):
     def chosen(self, columns: Sequence[str] | None, known: Sequence[str]) -> list[str]:
         """Return the columns to read, all of the known ones by default; refuse unknown ones."""
         have = set(known)
-        for name in columns or ():
-            if name not in have:
-                raise InputError(f"There is no column {name!r} in {self.shown}; {closest(name, known)}.")
-        return list(known if columns is None else columns)
+        unknown = [name for name in columns or () if name not in have]
+        if unknown:
+            raise InputError(f"There is no column {unknown[0]!r} in {self.shown}; {closest(unknown[0], known)}.")
+        return list(known) if columns is None else list(dict.fromkeys(columns))
 
     def needed(self, module: str) -> Any:
         """Import a module that only some sources need; the extra ``sources`` installs it."""
@@ -223,8 +180,6 @@ def sliced(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 def refuse_duplicate_columns(names: Sequence[str], shown: str) -> None:
     """Refuse two columns of one name."""
-    seen = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise InputError(f"Two columns of {shown} are called {name!r}; rename one of them.")
-        seen.add(name)

@@ -266,32 +266,24 @@ def _cell_type(python: type) -> CellType:
 def _python_array(cells: Sequence[Any], kind: CellType) -> tuple[pa.Array, CellType]:
     import pyarrow as pa
 
-    def array(convert: Any) -> pa.Array:
-        return pa.array([None if cell is None else convert(cell) for cell in cells], kind.arrow)
-
-    match kind:
-        case CellType.EMPTY:
-            return pa.nulls(len(cells)), kind
-        case CellType.INTEGER:
-            try:
-                return array(int), kind
-            except (OverflowError, pa.ArrowInvalid):
-                # As in CSV: a float would be another number.
-                return _python_array(cells, CellType.TEXT)
-        case CellType.NUMBER:
-            return array(lambda cell: cell.total_seconds() if hasattr(cell, "total_seconds") else float(cell)), kind
-        case CellType.DATETIME:
-            if any(getattr(cell, "tzinfo", None) is not None for cell in cells):
-                return _python_array(cells, CellType.ZONED_DATETIME)
-            return array(_datetime), kind
-        case CellType.ZONED_DATETIME:
-            return array(lambda cell: cell if getattr(cell, "tzinfo", None) else _datetime(cell, datetime.UTC)), kind
-        case CellType.TEXT:
-            return array(str), kind
-        case CellType.BYTES:
-            return array(bytes), kind
-        case _:
-            return pa.array(cells, kind.arrow), kind
+    if kind is CellType.EMPTY:
+        return pa.nulls(len(cells)), kind
+    if kind is CellType.DATETIME and any(getattr(cell, "tzinfo", None) is not None for cell in cells):
+        kind = CellType.ZONED_DATETIME
+    convert: Any = {
+        CellType.BOOLEAN: bool,
+        CellType.INTEGER: int,
+        CellType.NUMBER: lambda cell: cell.total_seconds() if hasattr(cell, "total_seconds") else float(cell),
+        CellType.DATETIME: _datetime,
+        CellType.ZONED_DATETIME: lambda cell: _datetime(cell, getattr(cell, "tzinfo", None) or datetime.UTC),
+        CellType.BYTES: bytes,
+        CellType.TEXT: str,
+    }[kind]
+    try:
+        return pa.array([None if cell is None else convert(cell) for cell in cells], kind.arrow), kind
+    except (OverflowError, pa.ArrowInvalid):
+        # As in CSV: an integer too large for 64 bits would be another number as a float.
+        return _python_array(cells, CellType.TEXT)
 
 
 def _datetime(cell: datetime.date, zone: datetime.tzinfo | None = None) -> datetime.datetime:
@@ -375,7 +367,7 @@ class ValuesHash:
 
     def __init__(self) -> None:
         self._schema: list[list[str]] = []
-        # For each column: which cells are missing or how long they are, and their bytes one after the other.
+        # For each column the hash of which cells are missing or how long they are, and of their bytes.
         self._columns: list[tuple[Any, Any]] = []
         self._rows = 0
 
