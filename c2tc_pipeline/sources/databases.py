@@ -25,15 +25,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Selection:
-    """A table, after its schema and a dot where it has one, or a query.
-
-    Examples
-    --------
-    >>> Selection(table="sales.people").sql()
-    'SELECT * FROM "sales"."people"'
-    >>> Selection(query="SELECT 1 AS a;").sql(["a"])
-    'SELECT "a" FROM (SELECT 1 AS a) AS selected'
-    """
+    """A table, after its schema and a dot where it has one, or a query."""
 
     table: str | None = None
     query: str | None = None
@@ -166,12 +158,6 @@ class ServerAddress:
 
     With ``dsn_env`` the environment variable of that name holds the address of the database, password and all;
     otherwise ``url`` has no password.
-
-    Examples
-    --------
-    >>> address = ServerAddress.parse("postgresql://ann@db.example/sales?table=people&sslmode=require")
-    >>> address.shown, address.url
-    ('postgresql://db.example/sales?table=people', 'postgresql://ann@db.example/sales?sslmode=require')
     """
 
     shown: str

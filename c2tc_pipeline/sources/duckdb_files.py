@@ -22,20 +22,7 @@ _UNCHANGED = (
 
 
 class DuckdbSource(DatabaseFile):
-    """One table of a DuckDB file, or a query's result.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import duckdb
-    >>> from c2tc_pipeline.sources.location import Location
-    >>> path = os.path.join(tempfile.mkdtemp(), "people.duckdb")
-    >>> with duckdb.connect(path) as made:
-    ...     _ = made.execute("CREATE TABLE people AS SELECT 31::DECIMAL(9, 2) AS age, DATE '2020-08-09' AS since")
-    >>> source = DuckdbSource(Location.parse(path), Selection())
-    >>> source.header(), [str(kind) for kind in next(source.batches()).schema.types]
-    (TableHeader(columns=('age', 'since'), rows=1), ['double', 'timestamp[us]'])
-    """
+    """One table of a DuckDB file, or a query's result."""
 
     kind = "duckdb"
     endings = (".duckdb", ".ddb")

@@ -202,13 +202,6 @@ def without_secrets(address: str) -> str:
 
     Passwords are written into addresses as they are, with characters that should have been encoded, so no parser of
     addresses is trusted to find where one ends. Where that can't be decided, nothing is shown.
-
-    Examples
-    --------
-    >>> without_secrets("s3://key:secret@bucket/a.csv?X-Amz-Signature=123")
-    's3://bucket/a.csv'
-    >>> without_secrets("postgresql://ann:se/cr@t@db.example/sales"), without_secrets("postgresql://ann:se?cr@db/sales")
-    ('postgresql://db.example/sales', 'postgresql://...')
     """
     scheme, found, rest = address.partition("://")
     if not found:

@@ -38,13 +38,7 @@ _MAX_DESCRIPTION_BYTES = 1 << 22
 
 
 class OpenmlSource(Source):
-    """A table of OpenML.
-
-    Examples
-    --------
-    >>> OpenmlSource("adult").shown
-    'openml:1590'
-    """
+    """A table of OpenML."""
 
     kind = "openml"
     hashes_values = False
@@ -109,26 +103,23 @@ class OpenmlSource(Source):
 
     def _description(self) -> dict[str, Any]:
         def download(folder: Path) -> None:
-            (folder / "description.json").write_text(json.dumps(self._downloaded_description()), encoding="utf-8")
+            server = os.environ.get(SERVER_VARIABLE, SERVER).rstrip("/")
+            with self._answer(f"{server}/api/v1/json/data/{self.number}") as answer:
+                content = answer.read(_MAX_DESCRIPTION_BYTES)
+            try:
+                described = json.loads(content)["data_set_description"]
+            except (ValueError, KeyError, TypeError):
+                raise ConnectionError(f"The server's description of {self.shown} can't be read.") from None
+            (folder / "description.json").write_text(json.dumps(described), encoding="utf-8")
 
         content = (self._cached("openml-description", download) / "description.json").read_text(encoding="utf-8")
         described: dict[str, Any] = json.loads(content)
         return described
 
-    def _downloaded_description(self) -> dict[str, Any]:
-        server = os.environ.get(SERVER_VARIABLE, SERVER).rstrip("/")
-        with self._answer(f"{server}/api/v1/json/data/{self.number}") as answer:
-            content = answer.read(_MAX_DESCRIPTION_BYTES)
-        try:
-            described: dict[str, Any] = json.loads(content)["data_set_description"]
-        except (ValueError, KeyError, TypeError):
-            raise ConnectionError(f"The server's description of {self.shown} can't be read.") from None
-        return described
-
     def _file(self) -> ParquetSource:
         """Return the table as a file, downloaded if it is not in the cache or damaged."""
         if self._kept is None:
-            self._kept = self._cached("openml-table", self._fetch) / "table.parquet"
+            self._kept = self._cached("openml-table", self._download) / "table.parquet"
         file = ParquetSource(Location.parse(self._kept))
         rows = file.header().rows
         if self.expected_rows is not None and rows != self.expected_rows:
@@ -138,22 +129,20 @@ class OpenmlSource(Source):
             )
         return file
 
-    def _fetch(self, folder: Path) -> None:
-        address = str(self._description().get("parquet_url") or "")
+    def _download(self, folder: Path) -> None:
+        address, path = str(self._description().get("parquet_url") or ""), folder / "table.parquet"
         if not address.startswith(("http://", "https://")):
             raise InputError(f"OpenML has no Parquet file of {self.shown}; download the table and give its path.")
-        self.retried(lambda: self._download(address, folder / "table.parquet"), tries=2)
 
-    def _download(self, address: str, path: Path) -> None:
-        with self._answer(address) as answer, path.open("wb") as file:
-            shutil.copyfileobj(answer, file, 1 << 20)
-            promised = answer.headers.get("Content-Length")
-        if promised is not None and path.stat().st_size != int(promised):
-            raise ConnectionError(f"The download of {self.shown} ended early.")
-        try:
-            ParquetSource(Location.parse(path)).header()
-        except InputError:
-            raise ConnectionError(f"What was downloaded as {self.shown} is not a whole Parquet file.") from None
+        def download() -> None:
+            with self._answer(address) as answer, path.open("wb") as file:
+                shutil.copyfileobj(answer, file, 1 << 20)
+            try:
+                ParquetSource(Location.parse(path)).header()
+            except InputError:
+                raise ConnectionError(f"The download of {self.shown} is not a whole Parquet file.") from None
+
+        self.retried(download, tries=2)
 
     @contextmanager
     def _answer(self, address: str) -> Iterator[Any]:

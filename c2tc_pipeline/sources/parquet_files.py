@@ -28,17 +28,6 @@ class ParquetSource(FileSource):
     """A Parquet file, or a folder whose Parquet files are the parts of one table, in the order of their names.
 
     A stored pandas index with a name is a column, before the others.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> import pandas as pd
-    >>> folder = tempfile.mkdtemp()
-    >>> for part in (1, 2):
-    ...     pd.DataFrame({"a": [part, part]}).to_parquet(os.path.join(folder, f"part-{part}.parquet"))
-    >>> source = ParquetSource(Location.parse(folder))
-    >>> source.header(), [batch["a"].to_pylist() for batch in source.batches()]
-    (TableHeader(columns=('a',), rows=4), [[1, 1], [2, 2]])
     """
 
     endings = (".parquet", ".pq")

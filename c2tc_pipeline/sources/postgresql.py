@@ -52,11 +52,6 @@ class PostgresSource(ServerSource):
     -----
     A table has no order of its own. Its rows come in the order in which they are stored, which is that of insertion
     until rows are changed; use a query with ORDER BY where the order matters.
-
-    Examples
-    --------
-    >>> PostgresSource.from_address("postgresql://ann@db.example/sales?table=public.people").name
-    'people'
     """
 
     kind = "postgresql"

@@ -22,13 +22,7 @@ _FETCHED_ROWS = 10_000
 
 
 class SqlalchemySource(ServerSource):
-    """A table or query of a database that SQLAlchemy can reach.
-
-    Examples
-    --------
-    >>> SqlalchemySource.from_address("mysql+pymysql://ann@db.example/sales?table=people").shown
-    'mysql+pymysql://db.example/sales?table=people'
-    """
+    """A table or query of a database that SQLAlchemy can reach."""
 
     kind = "sqlalchemy"
 

@@ -25,17 +25,6 @@ class SqliteSource(DatabaseFile):
     """One table of an SQLite file, or a query's result.
 
     Any cell of an SQLite table may hold any type, so the type of a column is decided by all of them.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from c2tc_pipeline.sources.location import Location
-    >>> path = os.path.join(tempfile.mkdtemp(), "people.sqlite")
-    >>> with closing(sqlite3.connect(path)) as made:
-    ...     _ = made.executescript("CREATE TABLE people (age INT, paid BOOLEAN); INSERT INTO people VALUES (31, 1)")
-    >>> source = SqliteSource(Location.parse(path), Selection())
-    >>> [batch.to_pydict() for batch in source.batches()]
-    [{'age': [31], 'paid': [True]}]
     """
 
     kind = "sqlite"

@@ -75,17 +75,6 @@ class TextColumn:
     In this order: true/false, integers of 64 bits, numbers, ISO dates and times, text. Blanks around numbers are
     ignored. Integers too large for 64 bits stay text, since a float would change them. Where fields are not separated
     by commas, 1.234,5 is a number.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> column = TextColumn()
-    >>> column.add(pa.array(["1", "2"]))
-    >>> column.type.value
-    'integer'
-    >>> column.add(pa.array([" 2.5", None]))
-    >>> column.type.value, column.convert(pa.array(["+1", " NA"])).to_pylist()
-    ('number', [1.0, None])
     """
 
     def __init__(self, delimiter: str = ",") -> None:
@@ -161,12 +150,6 @@ def typed_batches(
 
     A query is answered once, so rows are kept until all of them have decided the types. ``declared`` names columns that
     the database calls boolean or datetime but delivers as integers or text.
-
-    Examples
-    --------
-    >>> chunks = [[(1, "x"), (None, "y")], [(2.5, None)]]
-    >>> [batch.to_pylist() for batch in typed_batches(["a", "b"], chunks, shown="db")]
-    [[{'a': 1.0, 'b': 'x'}, {'a': None, 'b': 'y'}], [{'a': 2.5, 'b': None}]]
     """
     import pyarrow as pa
 
@@ -297,12 +280,6 @@ def pipeline_type(kind: pa.DataType, *, widened: bool = False) -> pa.DataType:
 
     Decimals become floats and dates become datetimes, as when they are read from CSV. ``widened`` gives numbers 64
     bits: how narrow a database stores them says nothing about the values.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> pipeline_type(pa.date32()), pipeline_type(pa.decimal128(9, 2)), pipeline_type(pa.int16(), widened=True)
-    (TimestampType(timestamp[us]), DataType(double), DataType(int64))
     """
     import pyarrow as pa
     import pyarrow.types as types
@@ -351,19 +328,7 @@ def with_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterato
 
 
 class ValuesHash:
-    """Hash of a table's values: of names, types and cells in order, however they are divided into batches.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> def hashed(*lists):
-    ...     values = ValuesHash()
-    ...     for batch in values.watching(pa.record_batch({"a": cells}) for cells in lists):
-    ...         pass
-    ...     return values.hexdigest()
-    >>> hashed(["x", None], ["y"]) == hashed(["x"], [None, "y"]), hashed(["xy", None]) == hashed(["x", "y"])
-    (True, False)
-    """
+    """Hash of a table's values: of names, types and cells in order, however they are divided into batches."""
 
     def __init__(self) -> None:
         self._schema: list[list[str]] = []
