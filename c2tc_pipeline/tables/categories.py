@@ -14,13 +14,7 @@ MISSING = -1
 
 
 def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
-    """Return the position of each row's key among the distinct keys, and the keys; missing values get -1.
-
-    Examples
-    --------
-    >>> factorise(pd.Series([3.0, None, 3.0, 7.0]))
-    (array([ 0, -1,  0,  1]), ['3', '7'])
-    """
+    """Return the position of each row's key among the distinct keys, and the keys; missing values get -1."""
     positions, values = pd.factorize(series, use_na_sentinel=True)
     keys = [category_key(value) for value in values]
     distinct = list(dict.fromkeys(keys))

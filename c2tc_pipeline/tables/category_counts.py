@@ -68,13 +68,7 @@ class DistinctCount:
 
 
 def mixed_bits(words: np.ndarray) -> np.ndarray:
-    """Return 64-bit hashes of 64-bit words, one to one (the finaliser of SplitMix64).
-
-    Examples
-    --------
-    >>> mixed_bits(np.array([1], dtype=np.uint64)).tolist()
-    [6238072747940578789]
-    """
+    """Return 64-bit hashes of 64-bit words, one to one (the finaliser of SplitMix64)."""
     mixed = words.astype(np.uint64)
     mixed ^= mixed >> np.uint64(30)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -107,12 +101,6 @@ class CategoryCounts:
     """The categories of a column in the order in which they first appear, and their rows by class.
 
     ``table`` has the shape (categories, classes); ``missing`` counts the rows of each class without a value.
-
-    Examples
-    --------
-    >>> counts = CategoryCounts.of(pd.Series(["b", "a", None, "b"]), np.array([0, 1, 1, 1]))
-    >>> counts.keys, counts.table.tolist(), counts.missing.tolist()
-    (['b', 'a'], [[1, 1], [0, 1]], [0, 1])
     """
 
     keys: list[str]
@@ -133,18 +121,7 @@ class CategoryCounts:
 
 
 class CategoryCounter:
-    """Counts categories block by block, until there are more than ``most``.
-
-    Examples
-    --------
-    >>> counter = CategoryCounter(most=2)
-    >>> counter.add(pd.Series(["a", "b"]), np.array([0, 0]))
-    >>> counter.is_exact, counter.distinct
-    (True, 2)
-    >>> counter.add(pd.Series(["c"]), np.array([0]))
-    >>> counter.is_exact, counter.distinct
-    (False, 3)
-    """
+    """Counts categories block by block, until there are more than ``most``."""
 
     def __init__(self, most: int = MOST_CATEGORIES) -> None:
         self._most = most

@@ -19,12 +19,6 @@ class CloseNumbers:
     """A column of integers as distances (``places``) from the smallest (``low``); all are below ``width``.
 
     Places have any type that holds them: to be counted or looked up, not to be multiplied.
-
-    Examples
-    --------
-    >>> close = CloseNumbers.of(np.array([7, 5, 7], dtype=np.int8), most=10)
-    >>> close.places.tolist(), close.appeared(np.array([True, False, True])).tolist()
-    ([2, 0, 2], [2, 0])
     """
 
     low: int

@@ -44,15 +44,7 @@ class ColumnFacts:
 
 
 class NumberRange:
-    """Minimum and maximum of a column of numbers, and its missing and infinite values, block by block.
-
-    Examples
-    --------
-    >>> numbers = NumberRange()
-    >>> numbers.add(np.array([3.0, np.nan, np.inf]), np.arange(3))
-    >>> numbers.low, numbers.missing, numbers.infinite, numbers.first_infinite
-    (3.0, 1, 1, 2)
-    """
+    """Minimum and maximum of a column of numbers, and its missing and infinite values, block by block."""
 
     def __init__(self) -> None:
         self.low = np.inf

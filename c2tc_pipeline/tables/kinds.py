@@ -79,13 +79,6 @@ def column_kind(series: pd.Series[Any]) -> Kind:
     """Return what a column holds, from its values where the dtype does not say; ``Kind.EMPTY`` when all are missing.
 
     Floats that are all integers count as integers: a single missing value turns a column of integers into floats.
-
-    Examples
-    --------
-    >>> column_kind(pd.Series([1.0, None, 3.0])).value
-    'whole'
-    >>> column_kind(pd.Series([1, "a"])).value
-    'mixed'
     """
     series = plain(series)
     dtype = series.dtype
@@ -114,11 +107,6 @@ def to_numbers(series: pd.Series[Any]) -> Conversion:
 
     Datetimes become seconds since 1970-01-01 (UTC where they have no time zone), durations become seconds, booleans 0
     and 1, text is parsed; missing values become NaN.
-
-    Examples
-    --------
-    >>> to_numbers(pd.Series(pd.to_datetime(["1970-01-02", None]))).values.tolist()
-    [86400.0, nan]
     """
     source = plain(series)
     dtype = source.dtype
@@ -149,11 +137,6 @@ def to_text(series: pd.Series[Any]) -> pd.Series[Any]:
     """Convert a column to pandas ``str``; missing values stay missing.
 
     Integers are written without a decimal point even where a missing value had turned them into floats.
-
-    Examples
-    --------
-    >>> to_text(pd.Series([7.0, None, 9.0])).tolist()
-    ['7', nan, '9']
     """
     source = plain(series)
     if isinstance(source.dtype, pd.StringDtype):

@@ -194,11 +194,5 @@ def _is_identifier(facts: ColumnFacts, words: list[str]) -> bool:
 
 
 def words_of(name: str) -> list[str]:
-    """Split a column name into lower-case words at punctuation, digits and capitals.
-
-    Examples
-    --------
-    >>> words_of("DayOfWeek"), words_of("admission_type_id"), words_of("zip5")
-    (['day', 'of', 'week'], ['admission', 'type', 'id'], ['zip', '5'])
-    """
+    """Split a column name into lower-case words at punctuation, digits and capitals."""
     return [word.lower() for word in _WORD.findall(name)]

@@ -20,17 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class RowPicker:
-    """Decides, block by block, which rows are in the sample.
-
-    Examples
-    --------
-    >>> whole, parts = RowPicker(seed=0, most=3), RowPicker(seed=0, most=3)
-    >>> _ = whole.offer(10)
-    >>> for rows in (4, 1, 5):
-    ...     _ = parts.offer(rows)
-    >>> whole.numbers().tolist() == parts.numbers().tolist(), len(whole.numbers())
-    (True, 3)
-    """
+    """Decides, block by block, which rows are in the sample."""
 
     def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
         self._start = mixed_bits(np.array([seed], dtype=np.uint64) + _GOLDEN)[0]
@@ -97,13 +87,7 @@ class RowSample:
 
 
 def sampled_numbers(rows: int, *, seed: int, most: int = SAMPLE_ROWS) -> np.ndarray:
-    """Return the numbers of the sampled rows, out of ``rows``.
-
-    Examples
-    --------
-    >>> sampled_numbers(3, seed=0).tolist()
-    [0, 1, 2]
-    """
+    """Return the numbers of the sampled rows, out of ``rows``."""
     if rows <= most:
         return np.arange(rows)
     picker = RowPicker(seed, most)
