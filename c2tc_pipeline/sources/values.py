@@ -68,6 +68,15 @@ _PATTERNS = {
     CellType.DATETIME: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$",
 }
 
+# In this order, since a bool is an int.
+_PYTHON_TYPES: tuple[tuple[tuple[type, ...], CellType], ...] = (
+    ((bool,), CellType.BOOLEAN),
+    ((int,), CellType.INTEGER),
+    ((float, decimal.Decimal, datetime.timedelta), CellType.NUMBER),
+    ((datetime.date,), CellType.DATETIME),
+    ((bytes, bytearray, memoryview), CellType.BYTES),
+)
+
 
 class TextColumn:
     """Decides the type of a column of text, batch by batch, and converts its cells.
@@ -235,15 +244,7 @@ def _joined(first: CellType, second: CellType) -> CellType:
 
 
 def _cell_type(python: type) -> CellType:
-    if issubclass(python, bool):
-        return CellType.BOOLEAN
-    if issubclass(python, int):
-        return CellType.INTEGER
-    if issubclass(python, float | decimal.Decimal | datetime.timedelta):
-        return CellType.NUMBER
-    if issubclass(python, datetime.date):
-        return CellType.DATETIME
-    return CellType.BYTES if issubclass(python, bytes | bytearray | memoryview) else CellType.TEXT
+    return next((kind for types, kind in _PYTHON_TYPES if issubclass(python, types)), CellType.TEXT)
 
 
 def _python_array(cells: Sequence[Any], kind: CellType) -> tuple[pa.Array, CellType]:
