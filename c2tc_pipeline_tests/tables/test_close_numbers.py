@@ -118,7 +118,8 @@ def test_cells_are_those_of_the_prepared_rows() -> None:
     table = pd.DataFrame({"age": [31, 45, 28, 60], "y": ["no", "yes", "no", "yes"]})
     prepared = prepare_table(table, label="y")
     assert prepared.cells_of(table["age"]).tolist() == [31, 45, 28, 60]
-    prepared.row_ids = np.array([3, 2, 1, 0])
-    assert prepared.cells_of(table["age"]).tolist() == [60, 28, 45, 31]
+    turned = prepare_table(table, label="y")
+    turned.row_ids = np.array([3, 2, 1, 0])
+    assert turned.cells_of(table["age"]).tolist() == [60, 28, 45, 31]
     gap = table.assign(y=pd.Series(["no", None, "no", "yes"], dtype=object))
     assert prepare_table(gap, label="y").cells_of(gap["age"]).tolist() == [31, 28, 60]
