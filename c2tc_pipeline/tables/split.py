@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.distinct import mixed_bits
+from c2tc_pipeline.tables.category_counts import mixed_bits
 from c2tc_pipeline.tables.kinds import as_floats, to_text
 
 SIDES = ("train", "validation", "test")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline.pipeline import checks, metadata
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, check_of, failure_of, tries_of
 from c2tc_pipeline_tests.tools.made_tables import everything_below, mixed_table
 
@@ -181,12 +181,13 @@ class TestWarnings:
     def test_condensed_rows(self, rig: Rig, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
         limit = 0.999 if passes else 0.0
+        monkeypatch.setattr(checks, "MAX_GAP", limit)
         # Many condensed rows for few source rows leave singletons behind; few rows cost accuracy.
         ratios = [0.5, 0.02]
         rig.change(
             "people",
             ratios=ratios,
-            checks={"repeated_rows": limit, "gap": limit, "accuracy_margin": limit},
+            checks={"repeated_rows": limit, "accuracy_margin": limit},
             settings={"allocation": "ratio"},
         )
         verdicts: dict[str, list[bool]] = {}

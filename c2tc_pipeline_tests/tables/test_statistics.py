@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.blocks import Blocks
-from c2tc_pipeline.tables.category_counts import CategoryCounter, CategoryCounts
+from c2tc_pipeline.tables.category_counts import (
+    CategoryCounter,
+    CategoryCounts,
+    DistinctCount,
+    hashed_texts,
+    mixed_bits,
+)
 from c2tc_pipeline.tables.column_facts import ColumnGatherer
-from c2tc_pipeline.tables.distinct import DistinctCount, hashed_texts, mixed_bits
 from c2tc_pipeline.tables.row_sample import RowPicker, RowSample, sampled_numbers
 from c2tc_pipeline.tables.table import Table, learn_table
 

@@ -24,8 +24,8 @@ from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.reports.markdown import markdown_escaped, markdown_table
 from c2tc_pipeline.reports.markup import Column
 from c2tc_pipeline.reports.wording import printable
-from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS
 from c2tc_pipeline.sources.location import without_secrets
+from c2tc_pipeline.sources.values import MISSING_SPELLINGS
 from c2tc_pipeline.storage.keys import check_key
 from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
