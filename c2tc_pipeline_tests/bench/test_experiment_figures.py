@@ -11,19 +11,28 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, rank_exhibit
-from c2tc_pipeline.bench.reports.looks import looks
-from c2tc_pipeline.bench.reports.rank_figure import rank_diagram
-from c2tc_pipeline.bench.reports.score_figures import scores_by_ratio, scores_by_setting, scores_by_variant
-from c2tc_pipeline.bench.reports.standings import regret_table, standings_table
-from c2tc_pipeline.bench.reports.statistics import comparisons_table, pooled_table, ranking_table
+from c2tc_pipeline.bench.reports.score_figures import (
+    looks,
+    rank_diagram,
+    scores_by_ratio,
+    scores_by_setting,
+    scores_by_variant,
+)
+from c2tc_pipeline.bench.reports.statistics import (
+    comparisons_table,
+    p_value,
+    pooled_table,
+    ranking_table,
+    regret_table,
+    standings_table,
+)
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
 from c2tc_pipeline.bench.statistics.comparisons import compare, pool
 from c2tc_pipeline.bench.statistics.ranks import rank_contenders
 from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
 from c2tc_pipeline.bench.statistics.standings import standings
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.reports.class_styles import COLOURS
-from c2tc_pipeline.reports.picture import Picture
+from c2tc_pipeline.reports.picture import COLOURS, Picture
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -101,7 +110,7 @@ def crowded() -> Picture:
 
 @pytest.mark.parametrize("make", [PICTURES["seconds"], crowded])
 def test_nothing_is_cut_off(make: Callable[[], Picture]) -> None:
-    with make()._drawn() as figure:
+    with make().drawn() as figure:
         figure.canvas.draw()
         drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert min(drawn.x0, drawn.y0) > -0.02
@@ -233,6 +242,10 @@ def test_standings_are_counted_by_space_and_metric() -> None:
     )
     twice = standings(together(runs("ours", [0.9]), runs("random", [0.8])), "macro_f1")
     assert standings_table(twice).legend.startswith("hcfe, macro-F1: first 1 of 1.")
+
+
+def test_p_values_never_become_zero() -> None:
+    assert [p_value(p) for p in (0.0625, 0.00042, 3e-7, float("nan"))] == ["0.062", "0.0004", "< 0.0001", "—"]
 
 
 def test_legends_say_what_to_hold_against_the_p_values() -> None:

@@ -6,12 +6,10 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.bench.experiments.paper_numbers import paper_numbers
-from c2tc_pipeline.bench.reports.layout import Layout
-from c2tc_pipeline.bench.reports.page import experiment_page
-from c2tc_pipeline.bench.reports.shown import Cell, ShownTable
-from c2tc_pipeline.bench.reports.table import experiment_table, experiment_table_markdown
+from c2tc_pipeline.bench.reports.exhibits import experiment_page
+from c2tc_pipeline.bench.reports.table import Layout, experiment_table, experiment_table_markdown
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.reports.markup import Column
+from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
 from c2tc_pipeline_tests.reports.page_parser import Page
 

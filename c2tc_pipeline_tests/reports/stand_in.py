@@ -1,4 +1,4 @@
-"""Small stand-ins for a condensed table: the attributes a report reads, made up but plausible."""
+"""Generated condensed tables and scores with the attributes that a report reads."""
 
 from __future__ import annotations
 
@@ -185,3 +185,9 @@ def nasty_stand_in() -> StandIn:
             Notice("rare_class", "2 classes & \ud800 more"),
         ],
     )
+
+
+def many_classes() -> StandIn:
+    """Generate a table of two hundred classes of very different sizes."""
+    rows = [max(3, 1_000_000 // (i + 1) ** 2) for i in range(200)]
+    return stand_in(classes=list(range(200)), class_rows=rows, counts=[min(n, 3) for n in rows])

@@ -12,12 +12,10 @@ from markdown_it import MarkdownIt
 
 from c2tc_pipeline.bench.experiments.grid import Experiment
 from c2tc_pipeline.bench.job import write_experiment
-from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.exhibits import Exhibit, means_by_ratio
+from c2tc_pipeline.reports.html import render_page, render_report
 from c2tc_pipeline.reports.leaderboard import render_leaderboard
-from c2tc_pipeline.reports.markup import figure
-from c2tc_pipeline.reports.page import page
 from c2tc_pipeline.reports.picture import Picture
-from c2tc_pipeline.reports.score_means import means_by_ratio
 from c2tc_pipeline.reports.table_report import render_table_report
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together
 from c2tc_pipeline_tests.reports.stand_in import made_scores, nasty_stand_in, stand_in
@@ -163,7 +161,8 @@ def test_the_leaderboard_fits_a_wide_window(browser: Page, tmp_path: Path) -> No
 
 def test_axes_without_marks_would_be_noticed(browser: Page, tmp_path: Path) -> None:
     empty = Picture(lambda figure: figure.subplots().set_title("nothing in it"), height=300)
-    browser.open(written(tmp_path, page("Empty", "", figure(empty.svg(), "Axes.", "No marks."))))
+    sections = [("", Exhibit("", empty, "Axes.", "No marks."))]
+    browser.open(written(tmp_path, render_page("board.html", "Empty", "", notes=(), sections=sections)))
     with pytest.raises(AssertionError, match="Axes"):
         drawn(browser)
 
