@@ -32,6 +32,8 @@ from c2tc_pipeline.reports.wording import count, counted, seconds, share, shorte
 
 MAX_BARS = 20
 MAX_DISCS = 2_000
+DENSE_POINTS = 1_000
+"""A projection of more points is embedded as PNG."""
 SKEWED = 50
 """From this ratio of the largest to the smallest share on, the axis is logarithmic so that all bars show."""
 Key = list[tuple[str, dict[str, Any]]]
@@ -115,7 +117,7 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
         plain_axis(axes.yaxis)
         draw_legend(figure, key)
 
-    return Picture(draw, height=460)
+    return Picture(draw, height=460, dense=len(points) > DENSE_POINTS)
 
 
 def _disc_size(weight: int, max_weight: int) -> int:

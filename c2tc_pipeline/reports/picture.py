@@ -66,10 +66,14 @@ Axes = Any
 
 @dataclass(frozen=True)
 class Picture:
-    """A function that draws on an empty matplotlib figure, with the figure's height in points."""
+    """A function that draws on an empty matplotlib figure, with the figure's height in points.
+
+    A ``dense`` picture has thousands of marks and is embedded as PNG.
+    """
 
     draw: Callable[[Figure], Any]
     height: float
+    dense: bool = False
 
     def svg(self) -> str:
         """Return a complete SVG document without date, program name or outside references."""
@@ -85,18 +89,17 @@ class Picture:
         """Return a PNG, 960 pixels wide, small because it has few colours."""
         from PIL import Image
 
-        full, small = io.BytesIO(), io.BytesIO()
+        buffer = io.BytesIO()
         with self.drawn() as figure:
-            # Browsers show 96 pixels per inch, so that PNG and SVG have the same size.
-            figure.savefig(full, format="png", dpi=96)
-        image = Image.open(full).convert("RGB")
-        image.quantize(_PNG_COLOURS, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
-        return small.getvalue()
+            figure.canvas.draw()
+            image = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+        image.quantize(_PNG_COLOURS, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True)
+        return buffer.getvalue()
 
     def data_uri(self, max_svg_bytes: int = PAGE_SVG_BYTES) -> str:
-        """Return the picture as a data URI: SVG, or PNG where the SVG would be larger than the limit."""
-        kind, data = "svg+xml", self.svg().encode()
-        if len(data) > max_svg_bytes:
+        """Return the picture as a data URI: SVG, or PNG where it is dense or the SVG would exceed the limit."""
+        kind, data = "svg+xml", b"" if self.dense else self.svg().encode()
+        if self.dense or len(data) > max_svg_bytes:
             kind, data = "png", self.png()
         return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
@@ -112,7 +115,8 @@ class Picture:
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(_STYLE)
-            figure = Figure(figsize=(WIDTH / 72, self.height / 72), layout="constrained")
+            # Browsers show 96 pixels per inch, so that PNG and SVG have the same size.
+            figure = Figure(figsize=(WIDTH / 72, self.height / 72), dpi=96, layout="constrained")
             FigureCanvasAgg(figure)
             self.draw(figure)
             yield figure

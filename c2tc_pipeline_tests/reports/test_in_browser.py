@@ -156,13 +156,3 @@ def test_axes_without_marks_would_be_noticed(browser: Page, tmp_path: Path) -> N
     browser.open(written(tmp_path, render_page("board.html", "Empty", "", notes=(), sections=sections)))
     with pytest.raises(AssertionError, match="Axes"):
         drawn(browser)
-
-
-def test_a_script_that_fails_is_an_error_of_the_test(browser: Page, tmp_path: Path) -> None:
-    broken = "<script>console.error('said'); undefined_name()</script><img src='missing.png'>"
-    browser.open(written(tmp_path, f"<!DOCTYPE html><title>broken</title>{broken}"))
-    said = " | ".join(browser.console_errors)
-    for part in ("said", "undefined_name is not defined", "missing.png"):
-        assert part in said
-    with pytest.raises(AssertionError, match="no_such_name"):
-        browser.evaluate("no_such_name")
