@@ -220,7 +220,7 @@ def draw_legend(figure: Figure, key: Iterable[tuple[str, Mapping[str, Any]]]) ->
     from matplotlib.lines import Line2D
 
     entries = [(shortened(text, LEGEND_LENGTH), Line2D([], [], **{"markersize": 6, **style})) for text, style in key]
-    texts, handles = zip(*entries, strict=True)
+    texts, handles = [text for text, _ in entries], [handle for _, handle in entries]
     figure.legend(handles, texts, loc="outside right upper", handlelength=2.0)
 
 

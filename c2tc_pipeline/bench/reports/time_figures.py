@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from c2tc_pipeline.bench.reports.score_figures import look_legend, looks, series
@@ -47,7 +49,7 @@ def seconds_by_table(scores: pd.DataFrame, metric: str = "condense_seconds") -> 
 
 def seconds_by_size(scores: pd.DataFrame, what: str, metric: str = "condense_seconds") -> Picture:
     """Draw seconds against the size in the variants ``"<what>=<number>"``, with the exponent of a fitted power law."""
-    sizes = scores["variant"].astype(str).str.extract(rf"(?:^|[ ,;]){what}=([0-9.eE+-]+)", expand=False)
+    sizes = scores["variant"].astype(str).str.extract(rf"(?:^|[ ,;]){re.escape(what)}=([0-9.eE+-]+)", expand=False)
     sized = scores.assign(size=pd.to_numeric(sizes, errors="coerce"))
     sized = sized[(sized["method"] != WHOLE) & sized["size"].notna()]
     if sized.empty:
@@ -78,7 +80,7 @@ def seconds_by_size(scores: pd.DataFrame, what: str, metric: str = "condense_sec
         points = sorted(cells["size"].unique())
         if len(points) <= 8:
             axes.set_xticks(points, [share(size) if shares else f"{size:,.12g}" for size in points])
-        axes.set_xlabel(f"{what} of the whole table" if shares else what)
+        axes.set_xlabel(shortened(f"{what} of the whole table" if shares else what, 60))
         look_legend(figure, {texts[name]: look for name, look in given.items()})
 
     return Picture(draw, height=max(320, legend_height(len(given))))
