@@ -92,9 +92,9 @@ def stand_in(
         allocation=Allocation("hfils", np.asarray(counts), best, 61, tuple(steps), best * 0.97, 0.25),
         curves=[loss_curve(rows, 1 + 0.3 * i) for i, rows in enumerate(class_rows)],
         weight=pd.Series(weight, name="weight"),
-        original=pd.DataFrame({**columns, label_name: [classes[i] for i in index]}),
+        original=pd.DataFrame({**columns, label_name: [classes[i] for i in index.tolist()]}),
         projection=(projection + rng.normal(0, 0.3, projection.shape)).assign(
-            label=[classes[i] for i in both],
+            label=[classes[i] for i in both.tolist()],
             kind=np.repeat(["source", "condensed"], [sampled, len(index)]),
             weight=np.concatenate([np.ones(sampled, dtype=np.int64), weight]),
         ),

@@ -108,7 +108,7 @@ def test_nothing_sticks_out_and_links_lead_to_their_ratio(
 
 
 def test_hostile_names_and_values_do_nothing(browser: Page, tmp_path: Path) -> None:
-    names = {"features": [HOSTILE, "amount"], "label_name": HOSTILE, "table_name": HOSTILE}
+    names: dict[str, Any] = {"features": [HOSTILE, "amount"], "label_name": HOSTILE, "table_name": HOSTILE}
     table = stand_in(classes=[HOSTILE, "ok"], class_rows=[90, 10], counts=[6, 4], **names)
     table.original[HOSTILE] = HOSTILE
     url = written(tmp_path, render_table_report(HOSTILE, {0.1: table}, {0.1: made_scores([6, 4], models=[HOSTILE])}))

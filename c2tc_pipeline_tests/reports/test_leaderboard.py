@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from c2tc_pipeline.reports.leaderboard import ranked, render_leaderboard, render_leaderboard_markdown
@@ -10,7 +12,14 @@ from c2tc_pipeline_tests.reports.page_parser import Page
 
 def entry(table: str, *accuracies: float, ratio: float = 0.01, model: str = "mlp") -> pd.DataFrame:
     """Return scores of a model trained on condensed, random and all rows."""
-    place = {"table": table, "ratio": ratio, "rows_in": 12_000, "rows_out": 120, "model": model, "seeds": 3}
+    place: dict[str, Any] = {
+        "table": table,
+        "ratio": ratio,
+        "rows_in": 12_000,
+        "rows_out": 120,
+        "model": model,
+        "seeds": 3,
+    }
     frame = pd.DataFrame({"training_set": ["condensed", "random", "whole"], "accuracy": accuracies})
     return frame.assign(
         **place, accuracy_std=[0.01, 0.02, 0.003], macro_f1=frame["accuracy"] - 0.1, macro_f1_std=0.0, rows=120

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -69,7 +70,7 @@ def test_cells_become_neither_links_nor_markup(text: str) -> None:
 
 def test_a_table_with_emphasis_asides_and_a_legend() -> None:
     columns = [Column("name"), Column("score", True)]
-    rows = [[Cell("a|b"), Cell("3.5 ± 0.1", "best", "(80.1)")], ["14 : 1", Cell("< 2", "second")]]
+    rows: list[list[Any]] = [[Cell("a|b"), Cell("3.5 ± 0.1", "best", "(80.1)")], ["14 : 1", Cell("< 2", "second")]]
     assert ShownTable(columns, rows, "Ok: yes.").markdown().splitlines() == [
         "| name | score |",
         "| --- | ---: |",
