@@ -11,7 +11,7 @@ PLAIN = re.compile(
     "html|head|meta|title|style|body|main|nav|section|h[1234]|p|a|span|div|d[ltd]|ul|li|table|thead|tbody|t[rhd]|"
     "figure|figcaption|img"
 )
-ATTRIBUTES = set("lang charset http-equiv content name class id href style src alt".split())
+ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "style", "src", "alt"}
 
 
 class Page(HTMLParser):
