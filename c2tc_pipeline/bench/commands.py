@@ -207,7 +207,7 @@ def _speed(
     out: Path,
     quiet: bool,
 ) -> None:
-    from c2tc_pipeline.bench.reports.speed_files import ARTEFACT_KIND, write_speed
+    from c2tc_pipeline.bench.reports.speed import ARTEFACT_KIND, write_speed
     from c2tc_pipeline.bench.speed.bench import Bench
     from c2tc_pipeline.bench.speed.run import measure_speed
     from c2tc_pipeline.cli.job import condense_to_directory

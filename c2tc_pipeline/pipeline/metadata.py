@@ -224,8 +224,7 @@ def of_leaderboard(board: pd.DataFrame) -> Metadata:
 
 def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame]) -> Metadata:
     """Return the size of a page, and the picture that no single ratio has."""
-    from c2tc_pipeline.reports.exhibits import TITLES, ratio_exhibit
-    from c2tc_pipeline.reports.score_means import means_by_ratio
+    from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit
 
     means = means_by_ratio(scores)
     exhibits = {f"{metric}_by_ratio": ratio_exhibit(means, metric) for metric in TITLES} if len(means) else {}
@@ -262,8 +261,7 @@ def _pictures(exhibits: Mapping[str, Exhibit]) -> Metadata:
 
 def _rows_markdown(table: CondensedTable) -> str:
     """Return the condensed rows that stand for most source rows, in the columns of the source."""
-    from c2tc_pipeline.reports.markdown import markdown_table
-    from c2tc_pipeline.reports.markup import Column
+    from c2tc_pipeline.reports.markdown import Column, markdown_table
     from c2tc_pipeline.reports.wording import cell
 
     heaviest = np.argsort(-table.weight.to_numpy(), kind="stable")[:_ROWS_SHOWN]

@@ -11,9 +11,9 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from c2tc_pipeline.tables.readers import read_table
 
 from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_process
 

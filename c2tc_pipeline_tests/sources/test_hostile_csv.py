@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from c2tc_pipeline.tables.readers import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.values import CellType, TextColumn
+from c2tc_pipeline.tables.blocks import read_table
 
 
 def refusal(path: Path) -> str:

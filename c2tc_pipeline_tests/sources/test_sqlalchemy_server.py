@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 from c2tc_pipeline.tables.delivery import read_delivery
-from c2tc_pipeline.tables.readers import read_table
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 
 pytest.importorskip("psycopg2")

@@ -9,9 +9,9 @@ from pathlib import Path
 import fsspec
 import pandas as pd
 import pytest
-from c2tc_pipeline.tables.readers import peek_table, read_table
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline.tables.fingerprint import source_fingerprint
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 

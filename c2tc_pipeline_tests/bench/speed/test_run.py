@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.bench.reports.speed_files import write_speed
-from c2tc_pipeline.bench.reports.speed_markdown import noise_sentence, speed_markdown
+from c2tc_pipeline.bench.reports.speed import noise_sentence, speed_markdown, write_speed
 from c2tc_pipeline.bench.speed import run as module
 from c2tc_pipeline.bench.speed.bench import Bench
 from c2tc_pipeline.bench.speed.noise import Noise, NoiseProbe

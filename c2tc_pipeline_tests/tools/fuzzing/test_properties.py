@@ -21,8 +21,7 @@ from markdown_it import MarkdownIt
 from c2tc_pipeline.common.errors import InputError, one_line
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
-from c2tc_pipeline.reports.markdown import markdown_escaped, markdown_table
-from c2tc_pipeline.reports.markup import Column
+from c2tc_pipeline.reports.markdown import Column, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.sources.values import MISSING_SPELLINGS
