@@ -25,7 +25,6 @@ from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.storage.keys import check_key
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.readers import read_table
-from c2tc_pipeline_tests.tools.fuzzing import __main__ as command
 from c2tc_pipeline_tests.tools.fuzzing import targets
 from c2tc_pipeline_tests.tools.fuzzing.corpus import make_files
 from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS, outcome, run_case
@@ -69,9 +68,8 @@ def test_new_cases(good: Callable[[str], Path], target: str) -> None:
     assert "value" in outcomes
 
 
-def test_found_cases_are_there_and_every_target_is_run_by_the_command() -> None:
+def test_there_are_found_cases() -> None:
     assert len(FOUND) >= 30
-    assert set(command.TARGETS) == set(TARGETS)
 
 
 @pytest.mark.parametrize(
