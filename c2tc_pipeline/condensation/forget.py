@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.clustering.partition import nearest_members, own_gaps, partition_sums
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.condensation.original import summarise_members
 from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.projection import project

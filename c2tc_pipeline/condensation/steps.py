@@ -12,9 +12,8 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.freed_memory import give_back_once
-from c2tc_pipeline.common.notices import Notice
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.condensation.original import original_rows

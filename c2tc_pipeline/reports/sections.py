@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.class_styles import class_styles
 from c2tc_pipeline.reports.exhibits import Exhibit

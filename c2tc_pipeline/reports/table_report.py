@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import ratio_exhibit, table_exhibits

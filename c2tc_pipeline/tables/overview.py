@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.column_facts import ColumnGatherer, NumberRange
 from c2tc_pipeline.tables.kinds import Kind

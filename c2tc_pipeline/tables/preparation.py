@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice, closest
 from c2tc_pipeline.tables.kinds import Kind, column_kind, to_codes, to_numbers, to_text
 from c2tc_pipeline.tables.labels import checked_labels
 from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles

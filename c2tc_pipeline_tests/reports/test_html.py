@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline_tests.reports.page_parser import Page
 from c2tc_pipeline_tests.reports.stand_in import NASTY_CLASSES, NASTY_FEATURES, nasty_stand_in, stand_in

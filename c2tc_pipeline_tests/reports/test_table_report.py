@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.reports.table_report import render_table_report
 from c2tc_pipeline_tests.reports.page_parser import Page
 from c2tc_pipeline_tests.reports.stand_in import NASTY_CLASSES, StandIn, made_scores, nasty_stand_in, stand_in
