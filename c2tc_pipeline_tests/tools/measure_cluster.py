@@ -1,8 +1,8 @@
-"""Measure one class on this process and on a Dask cluster on the same machine, beside each other.
+"""Compare k-means on one class: this process against a Dask cluster on the same machine.
 
     python -m c2tc_pipeline_tests.tools.measure_cluster --rows 4000000 --columns 20 --clusters 100
 
-prints seconds, processor seconds and peak memory of each, and whether the bytes are the same.
+Prints wall and CPU seconds and peak memory of each, and whether the results are equal byte by byte.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ MB = 2**20
 @click.option("--workers", default=2, show_default=True)
 @click.option("--memory", default=1_024, show_default=True, help="Limit of each worker, in MiB.")
 def main(rows: int, columns: int, clusters: int, steps: int, workers: int, memory: int) -> None:
-    """Measure."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
         X = np.lib.format.open_memmap(path, "w+", np.float32, (rows, columns))
@@ -49,19 +48,19 @@ def main(rows: int, columns: int, clusters: int, steps: int, workers: int, memor
         options = {"max_iter": steps, "tol": 0.0, "relocate": 1}
         with running_cluster(workers=workers, memory_limit=memory * MB) as address:
             before = _worker_seconds(address)
-            begun, used = time.perf_counter(), _seconds()
+            begun, used = time.perf_counter(), time.process_time()
             with open_executor(address) as executor:
                 there = ClassRows(mapped, make_engine("cpu"), executor).cluster(clusters, **options)  # type: ignore[arg-type]
-            wall, here = time.perf_counter() - begun, _seconds() - used
+            wall, here = time.perf_counter() - begun, time.process_time() - used
             at_workers = _worker_seconds(address) - before
             peak = max(peak_memory(address)) / MB
         click.echo(
             f"dask, {workers} workers: {wall:.1f} s, processor {at_workers:.1f} s at the workers and {here:.1f} s "
             f"here, peak of a worker {peak:.0f} MiB (limit {memory} MiB)"
         )
-        begun, used = time.perf_counter(), _seconds()
+        begun, used = time.perf_counter(), time.process_time()
         alone = ClassRows(mapped, make_engine("cpu")).cluster(clusters, **options)  # type: ignore[arg-type]
-        wall, here = time.perf_counter() - begun, _seconds() - used
+        wall, here = time.perf_counter() - begun, time.process_time() - used
         peak = own_peak() / MB
         click.echo(f"local: {wall:.1f} s, processor {here:.1f} s, peak {peak:.0f} MiB")
         click.echo(f"same bytes: {_as_bytes(alone) == _as_bytes(there)}; inertia {alone.inertia!r} {there.inertia!r}")
@@ -71,12 +70,8 @@ def _as_bytes(result: KMeansResult) -> tuple[bytes, ...]:
     return tuple(part.tobytes() for part in (result.centers, result.labels, result.counts, result.nearest))
 
 
-def _seconds() -> float:
-    return time.process_time()
-
-
 def _worker_seconds(address: str) -> float:
-    """Return the processor seconds that the workers used so far."""
+    """Return the CPU seconds of the workers."""
     with Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client:
         return float(sum(sum(times[:2]) for times in client.run(os.times).values()))
 
