@@ -73,7 +73,7 @@ def run(name: str, cases: int, seed: int, atheris: bool, out: Path) -> None:
 
         @seeded(seed)
         @settings(max_examples=cases, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(TARGETS[name].cases(good))
+        @given(TARGETS[name][0](good))
         def test(case: bytes) -> None:
             kept.write_bytes(case)
             faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)

@@ -92,32 +92,33 @@ def make_parquet(folder: Path) -> None:
     frame = mixed_table(40)
     plain = pa.Table.from_pandas(frame)
     nested = pa.table({"list": [[1, 2], None], "struct": [{"a": 1}, {"a": 2}]})
-    typed = pa.table(
-        {
-            "decimal": pa.array([1, None], pa.decimal128(9, 2)),
-            "time": pa.array([1, 2], pa.time64("us")),
-            "zone": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
-            "half": pa.array([1.0, 2.0], pa.float32()).cast(pa.float16()),
-            "fixed": pa.array([b"ab", b"cd"], pa.binary(2)),
-            "big": pa.array([2**64 - 1, 1], pa.uint64()),
-            "kind": pa.array(["x", "y"]).dictionary_encode(),
-            "nothing": pa.nulls(2),
-        }
-    )
+    arrays = {
+        "decimal": pa.array([1, None], pa.decimal128(9, 2)),
+        "zone": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
+        "half": pa.array([1.0, 2.0], pa.float32()).cast(pa.float16()),
+        "fixed": pa.array([b"ab", b"cd"], pa.binary(2)),
+        "big": pa.array([2**64 - 1, 1], pa.uint64()),
+        "kind": pa.array(["x", "y"]).dictionary_encode(),
+        "nothing": pa.nulls(2),
+    }
+    for name, table in {"nested": nested, "typed": pa.table(arrays), "empty": plain.slice(0, 0)}.items():
+        pq.write_table(table, folder / name)
+    indexed = (frame.set_index("age"), frame.set_axis(pd.RangeIndex(0, 80, 2, name="number")))
+    for number, other in enumerate(indexed):
+        pq.write_table(pa.Table.from_pandas(other.head(5)), folder / f"index{number}")
     pq.write_table(plain, folder / "zstd", compression="zstd", write_page_checksum=True)
     pq.write_table(plain, folder / "snappy", compression="snappy", row_group_size=7)
     pq.write_table(plain.slice(0, 6), folder / "plain", compression="none", use_dictionary=False)
     pq.write_table(plain.slice(0, 9), folder / "gzip2", compression="gzip", data_page_version="2.0")
-    indexed = (frame.set_index("age"), frame.set_axis(pd.RangeIndex(0, 80, 2, name="number")))
-    for name, table in {"nested": nested, "typed": typed, "empty": plain.slice(0, 0)}.items():
-        pq.write_table(table, folder / name)
-    for number, other in enumerate(indexed):
-        pq.write_table(pa.Table.from_pandas(other.head(5)), folder / f"index{number}")
 
 
 def make_sqlite(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "people")) as database:
         mixed_table(30).to_sql("people", database, index=False)
+
+
+def make_schema(folder: Path) -> None:
+    (folder / "0").write_text(schema_to_json(derive_schema(mixed_table(80), SPEC)), encoding="utf-8")
 
 
 def make_encoders(folder: Path) -> None:
@@ -176,7 +177,7 @@ MAKERS: dict[str, dict[str, bytes] | Callable[[Path], None]] = {
     "sqlite": make_sqlite,
     "catalogue": numbered(*CATALOGUES),
     "experiment": {path.name: path.read_bytes() for path in sorted(GRIDS.glob("*.yaml"))},
-    "schema": numbered(schema_to_json(derive_schema(mixed_table(80), SPEC)).encode()),
+    "schema": make_schema,
     "address": numbered(*ADDRESSES),
     "name": numbered(*NAMES),
     "encoder": make_encoders,

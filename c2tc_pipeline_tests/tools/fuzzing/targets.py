@@ -1,8 +1,8 @@
 """Fuzz targets: hypothesis strategies for hostile inputs, and the readers that must survive them.
 
-A case is bytes. It passes if the reader returns, or raises InputError with one printable sentence, in bounded
-memory. For readers of folders the bytes are a line of JSON that names the changed file, and that file's new content;
-checksums are recomputed after most changes, so that readers get past them.
+A case is bytes. It passes if the reader returns, or raises InputError with one printable sentence, in bounded memory.
+For readers of folders the bytes are a line of JSON that names the changed file, and that file's new content; checksums
+are recomputed after most changes, so that readers get past them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -50,26 +49,31 @@ from c2tc_pipeline.tables.schema import check_schema, schema_from_json
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
+Cases = st.SearchStrategy[bytes]
 MEMORY_GROWTH = 512 * 2**20
 MAX_SENTENCE = 1500
-SECRET = "canary-fuzz-91c4"
-
-CSV_WORDS = b', ; \t | " "" \n \r \r\n \0 \xef\xbb\xbf \xff \xc3 NA true 0x1 1e999 -0 00501 inf nan 1,5'.split(b" ")
-CSV_WORDS += [b"9" * 30, b"," * 99, b"2020-02-31", b"9999-12-31 23:59:59.999999", b"0000-00-00", b"\\", b" "]
-# Digits, a space, a minus sign and a line end that are not ASCII.
-CSV_WORDS += [text.encode() for text in ("\u0661\u0662", "\u00a01", "\uff11", "\u22121", "\u2028", "1_000", "\x1a")]
-YAML_WORDS = b"&a *a <<: ? - [ ] { } : \n \t | > ~ ' \" # @ ` \xff --- 1e999 .nan 0x_ !!set !!binary".split(b" ")
-YAML_WORDS += [b"!!python/object/apply:os.system ['true']", b"!!timestamp 2001-99-99", b"!!int x", b"!!omap [a]"]
-YAML_WORDS += [b"[" * 500, b"- " * 300, b"9" * 5000, b'"\\U00110000"', b"\\ud800", b"%YAML 9.9\n", b"\n  "]
-ADDRESS_WORDS = b"@ : / ? & # % [ ] .. \\ \0 :// table= password= dsn_env= query= %40 \n \x1b[31m".split(b" ")
-NAME_WORDS = b"../ .. / \\ \0 manifests CON %2e%2e | . ~ \n c: //".split(b" ")
-NAME_WORDS += [b"x" * 300, *(text.encode() for text in ("\uff0e\uff0e", "\u202e", "\u2215", "é"))]
-_NUMBERS = [number.to_bytes(8, "little")[:width] for number in (0, 2**31 - 1, 2**64 - 1) for width in (1, 4, 8)]
+SECRET = b"canary-fuzz-91c4"
+# Tokens of CSV, YAML, addresses and paths; numbers, dates, and characters that look like ASCII ones.
+TOKENS = b', ; \t | " "" \n \r \r\n \0 \xef\xbb\xbf \xff \xc3 NA true 0x1 1e999 -0 00501 inf 1,5 0000-00-00'.split(b" ")
+TOKENS += b"&a *a <<: ? [ ] { } : ~ ' # @ ` --- .nan !!set !!binary !!int !!timestamp %YAML \\ud800 PAR1".split(b" ")
+TOKENS += b"/ & % .. \\ :// table= password= dsn_env= query= %40 \x1b[31m ../ manifests CON %2e%2e c: //".split(b" ")
+TOKENS += [b"9" * 30, b"," * 99, b"[" * 500, b"- " * 300, b"9" * 5000, b"x" * 300, b"9999-12-31 23:59:59.999999"]
+TOKENS += [
+    b"!!python/object/apply:os.system ['true']",
+    *(c.encode() for c in "\u0661\u00a0\uff11\u2212\u2028\u202eé"),
+]
+TOKENS += [number.to_bytes(8, "little")[:width] for number in (0, 2**31 - 1, 2**64 - 1) for width in (1, 4, 8)]
 STRANGE_VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 2**31, 2**63, 10**30, 1e308, -0.5, 1e-320, float("nan"), float("inf")),
     *("", "x", "../x", "/etc/passwd", "a\0b", "\ud800", "\u202eabc", "c:\\x", "NaN", "1e999", "=1+1", "é" * 300),
     *("<script>", "name\nname", "\x1b[31m", [], {}, [[]], [None], {"": None}, [1, "a"], {"a": {"a": {"a": 1}}}),
 )
+
+
+def run_case(target: str, case: bytes, good: Path) -> Literal["value", "refusal"]:
+    """Read one case in a new folder, with the folder of valid inputs that it was made from."""
+    with tempfile.TemporaryDirectory(prefix="c2tc-fuzz-") as folder:
+        return outcome(lambda: TARGETS[target][1](case, good, Path(folder)))
 
 
 def outcome(call: Callable[[], object]) -> Literal["value", "refusal"]:
@@ -92,16 +96,16 @@ def is_sentence(text: str) -> bool:
 
 
 @st.composite
-def changed_bytes(draw: st.DrawFn, contents: Sequence[bytes], words: Sequence[bytes] = (b"\0",)) -> bytes:
+def changed_bytes(draw: st.DrawFn, contents: Sequence[bytes]) -> bytes:
     """Draw one of some contents with a few ranges deleted, inserted, overwritten or repeated."""
     content = bytearray(draw(st.sampled_from(contents)))
-    pieces = st.binary(max_size=8) | st.sampled_from(words) | st.sampled_from(_NUMBERS)
     for _ in range(draw(st.integers(1, 5))):
         # Most formats keep lengths and offsets near one of their ends.
         distance = draw(st.integers(0, len(content)) | st.integers(0, min(len(content), 200)))
         start = draw(st.sampled_from((distance, len(content) - distance)))
         stop = start + draw(st.sampled_from((0, 1, 4, 8, 64, len(content))))
-        piece = draw(pieces | st.just(bytes(content[start:stop]) * 2))
+        repeated = bytes(content[start:stop]) * 2
+        piece = draw(st.binary(max_size=8) | st.sampled_from(TOKENS) | st.just(repeated))
         content[start : draw(st.sampled_from((stop, start + len(piece))))] = piece
     return bytes(content[: 1 << 20])
 
@@ -114,20 +118,19 @@ def changed_value(draw: st.DrawFn, value: Any) -> Any:
         places = list(_places(value))
         if not places:
             break
-        holder, key = places[draw(st.integers(0, len(places) - 1))]
-        match draw(st.sampled_from(("delete", "copy", "rename", "change", "replace", "replace"))):
+        (holder, key), (other, other_key) = (places[draw(st.integers(0, len(places) - 1))] for _ in range(2))
+        old = holder[key]
+        match draw(st.sampled_from(("delete", "copy", "rename", "text", "number", "replace", "replace"))):
             case "delete":
                 del holder[key]
             case "copy":
-                other, other_key = places[draw(st.integers(0, len(places) - 1))]
                 holder[key] = copy.deepcopy(other[other_key])
             case "rename" if isinstance(holder, dict):
                 holder[str(draw(st.sampled_from(STRANGE_VALUES)))] = holder.pop(key)
-            case "change" if isinstance(holder[key], str | int | float):
-                old = holder[key]
-                texts = (f"{old}x", str(old)[:-1], f"../{old}", f"{old}\0")
-                numbers = () if isinstance(old, str) else (-old, old + 1, old * 1000, old / 3)
-                holder[key] = draw(st.sampled_from(texts + numbers))
+            case "text" if isinstance(old, str | int | float):
+                holder[key] = draw(st.sampled_from((f"{old}x", str(old)[:-1], f"../{old}", f"{old}\0")))
+            case "number" if isinstance(old, int | float):
+                holder[key] = draw(st.sampled_from((-old, old + 1, old * 1000, old / 3)))
             case _:
                 holder[key] = copy.deepcopy(draw(st.sampled_from(STRANGE_VALUES)))
     return value
@@ -140,7 +143,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value[key])
 
 
-def _dump_json(value: Any) -> bytes:
+def _json(value: Any) -> bytes:
     return json.dumps(value).encode("utf-8", "surrogatepass")
 
 
@@ -148,76 +151,62 @@ def _contents(good: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(good.iterdir())]
 
 
-def _bytes_cases(*words: bytes) -> Callable[[Path], st.SearchStrategy[bytes]]:
-    return lambda good: changed_bytes(_contents(good), words or (b"\0",))
+def bytes_cases(good: Path) -> Cases:
+    return changed_bytes(_contents(good))
 
 
-def _gzip_cases(good: Path) -> st.SearchStrategy[bytes]:
+def gzip_cases(good: Path) -> Cases:
     plain = [gzip.decompress(content) for content in _contents(good)]
-    packed = changed_bytes(plain, CSV_WORDS).map(lambda content: gzip.compress(content, mtime=0))
-    return changed_bytes(_contents(good)) | packed
+    return bytes_cases(good) | changed_bytes(plain).map(partial(gzip.compress, mtime=0))
 
 
-def _parquet_cases(good: Path) -> st.SearchStrategy[bytes]:
+def json_cases(good: Path) -> Cases:
+    values = st.sampled_from(_contents(good)).flatmap(lambda content: changed_value(json.loads(content)))
+    return values.map(_json) | bytes_cases(good)
+
+
+def yaml_cases(good: Path) -> Cases:
+    values = st.sampled_from(_contents(good)).flatmap(lambda content: changed_value(yaml.safe_load(content)))
+    dumped = values.map(lambda value: yaml.safe_dump(value, allow_unicode=True).encode("utf-8", "surrogatepass"))
+    return dumped | bytes_cases(good) | dumped.flatmap(lambda text: changed_bytes([text]))
+
+
+def address_cases(good: Path) -> Cases:
+    """Draw addresses; each with a scheme has a password, whatever else was changed."""
+    return bytes_cases(good).map(lambda text: text.replace(b"://", b"://ann:" + SECRET + b"@", 1))
+
+
+def parquet_cases(good: Path) -> Cases:
     """Change bytes, or write a valid file with changed pandas metadata and column names."""
-    contents = _contents(good)
 
     @st.composite
     def other_metadata(draw: st.DrawFn) -> bytes:
-        table = pq.read_table(io.BytesIO(draw(st.sampled_from(contents))))
+        table = pq.read_table(io.BytesIO(draw(st.sampled_from(_contents(good)))))
         metadata = dict(table.schema.metadata or {})
         if b"pandas" in metadata and draw(st.booleans()):
-            metadata[b"pandas"] = _dump_json(draw(changed_value(json.loads(metadata[b"pandas"]))))
+            metadata[b"pandas"] = _json(draw(changed_value(json.loads(metadata[b"pandas"]))))
         else:
             key = draw(st.sampled_from((b"pandas", b"ARROW:schema")))
             metadata[key] = draw(st.sampled_from((b"", b"[]", b"7", b"{", b"null", b"\xff", b"AAAA")))
-        names = table.column_names
-        names[0] = draw(st.sampled_from((names[0], "", "a\nb", "../x", "<b>", "=1+1", "\0", names[-1])))
+        first, *rest = table.column_names
+        first = draw(st.sampled_from((first, "", "a\nb", "../x", "<b>", "=1+1", "\0", *rest[-1:])))
         stream = io.BytesIO()
-        pq.write_table(table.rename_columns(names).replace_schema_metadata(metadata), stream)
+        pq.write_table(table.rename_columns([first, *rest]).replace_schema_metadata(metadata), stream)
         return stream.getvalue()
 
-    return changed_bytes(contents, (b"PAR1",)) | other_metadata()
+    return bytes_cases(good) | other_metadata()
 
 
-def _yaml_cases(good: Path) -> st.SearchStrategy[bytes]:
-    contents = _contents(good)
-    values = st.sampled_from(contents).flatmap(lambda content: changed_value(yaml.safe_load(content)))
-    dumped = values.map(lambda value: yaml.safe_dump(value, allow_unicode=True).encode("utf-8", "surrogatepass"))
-    return dumped | changed_bytes(contents, YAML_WORDS) | dumped.flatmap(lambda text: changed_bytes([text], YAML_WORDS))
-
-
-def _schema_cases(good: Path) -> st.SearchStrategy[bytes]:
-    contents = _contents(good)
-    return changed_value(json.loads(contents[0])).map(_dump_json) | changed_bytes(contents)
-
-
-def _address_cases(good: Path) -> st.SearchStrategy[bytes]:
-    """Draw addresses; each with a scheme has a password, whatever else was changed."""
-    return changed_bytes(_contents(good), ADDRESS_WORDS).map(
-        lambda text: text.replace(b"://", b"://ann:" + SECRET.encode() + b"@", 1)
-    )
-
-
-def _folder_cases(pattern: str = "*") -> Callable[[Path], st.SearchStrategy[bytes]]:
-    def cases(good: Path) -> st.SearchStrategy[bytes]:
-        paths = sorted(path for path in good.rglob(pattern) if path.is_file())
-
-        @st.composite
-        def case(draw: st.DrawFn) -> bytes:
-            path = draw(st.sampled_from(paths))
-            content = path.read_bytes()
-            name, _, file = path.relative_to(good).as_posix().partition("/")
-            if path.suffix == ".json" and draw(st.sampled_from((True, True, False))):
-                content = _dump_json(draw(changed_value(json.loads(content))))
-            else:
-                content = draw(changed_bytes([content]))
-            change = {"good": name, "file": file, "sealed": draw(st.sampled_from((True, True, True, False)))}
-            return json.dumps(change).encode() + b"\n" + content
-
-        return case()
-
-    return cases
+@st.composite
+def folder_cases(draw: st.DrawFn, good: Path, pattern: str = "*") -> bytes:
+    """Draw a change of one file of one of the valid folders."""
+    path = draw(st.sampled_from(sorted(path for path in good.rglob(pattern) if path.is_file())))
+    content = path.read_bytes()
+    is_value = path.suffix == ".json" and draw(st.sampled_from((True, True, False)))
+    changed = _json(draw(changed_value(json.loads(content)))) if is_value else draw(changed_bytes([content]))
+    name, _, file = path.relative_to(good).as_posix().partition("/")
+    change = {"good": name, "file": file, "sealed": draw(st.sampled_from((True, True, True, False)))}
+    return _json(change) + b"\n" + changed
 
 
 def write_folder(case: bytes, good: Path, folder: Path) -> Path:
@@ -262,55 +251,44 @@ def _reseal(path: Path, updates: Callable[[], dict[str, Any]]) -> None:
             values["sha256"] = hash_json(values)
         except ValueError:  # NaN and the like have no hash
             values["sha256"] = ""
-        path.write_bytes(_dump_json(values))
+        path.write_bytes(_json(values))
 
 
-def _read_file(name: str) -> Callable[[bytes, Path, Path], None]:
-    def read(case: bytes, good: Path, folder: Path) -> None:
-        path = folder / name
-        path.write_bytes(case)
-        frame = read_table(path)
-        assert frame.columns.is_unique
-        assert all(isinstance(column, str) for column in frame.columns)
-        frame.head(50).to_dict(orient="list")
-        if name.endswith(".parquet"):
-            opened = open_source(path)
-            assert tuple(frame.columns) == opened.header().columns
-            opened.digest()
-
-    return read
+def _file(name: str, case: bytes, folder: Path) -> Path:
+    (folder / name).write_bytes(case)
+    return folder / name
 
 
-def _read_catalogue(case: bytes, good: Path, folder: Path) -> None:
-    path = folder / "catalog.yaml"
-    path.write_bytes(case)
-    catalogue = load_catalogue(path)
+def read_file(name: str, case: bytes, good: Path, folder: Path) -> None:
+    path = _file(name, case, folder)
+    frame = read_table(path)
+    assert frame.columns.is_unique
+    assert all(isinstance(column, str) for column in frame.columns)
+    frame.head(50).to_dict(orient="list")
+    if name.endswith(".parquet"):
+        opened = open_source(path)
+        assert tuple(frame.columns) == opened.header().columns
+        opened.digest()
+
+
+def read_catalogue(case: bytes, good: Path, folder: Path) -> None:
+    catalogue = load_catalogue(_file("catalog.yaml", case, folder))
     for name, spec in catalogue.items():
         assert (folder / name).parent == folder
         outcome(partial(_open_offline, catalogue.resolve_source(spec)))
 
 
-def _read_experiment(case: bytes, good: Path, folder: Path) -> None:
-    path = folder / "mine.yaml"
-    path.write_bytes(case)
-    load_experiment(str(path))
-
-
-def _read_schema(case: bytes, good: Path, folder: Path) -> None:
-    check_schema(mixed_table(20), schema_from_json(case.decode("utf-8", "surrogateescape")))
-
-
-def _read_address(case: bytes, good: Path, folder: Path) -> None:
+def read_address(case: bytes, good: Path, folder: Path) -> None:
     text = case.decode("utf-8", "surrogateescape")
-    # After a question mark the password may be the name of a table.
-    has_password = "://" in text.partition("?")[0]
     try:
         source = _open_offline(resolve_address(text, folder))
+        shown, refusal = f"{source.shown} {source!r} {source.name}", None
     except InputError as error:
-        if has_password and SECRET in str(error):
-            raise AssertionError("the message contains a password") from None
-        raise
-    assert not has_password or SECRET not in f"{source.shown} {source!r} {source.name}", "the source shows a password"
+        shown, refusal = str(error), error
+    # After a question mark the password may be the name of a table.
+    assert "://" not in text.partition("?")[0] or SECRET.decode() not in shown, "the password is shown"
+    if refusal:
+        raise refusal
 
 
 def _open_offline(address: str) -> Any:
@@ -323,8 +301,8 @@ def _open_offline(address: str) -> Any:
         Location.is_folder = original  # type: ignore[method-assign]
 
 
-def _read_name(case: bytes, good: Path, folder: Path) -> None:
-    """Use a name as a storage key, a table and a storage root: what is accepted stays below the root."""
+def read_name(case: bytes, good: Path, folder: Path) -> None:
+    """Use a name as a storage key, a storage root and a table: what is accepted stays below the root."""
     text = case.decode("utf-8", "surrogateescape")
 
     def as_key() -> None:
@@ -346,75 +324,54 @@ def _read_name(case: bytes, good: Path, folder: Path) -> None:
             raise InputError("The name is accepted nowhere.") from error
 
 
-def _read_encoder(case: bytes, good: Path, folder: Path) -> None:
+def read_encoder(case: bytes, good: Path, folder: Path) -> None:
     encoder = load_encoder(write_folder(case, good, folder))
     rows = pd.DataFrame({name: ["x", None, "1"] for name in encoder.columns_})
     assert encoder.transform(rows).shape == (3, len(encoder.get_feature_names_out()))
 
 
-def _read_curves(case: bytes, good: Path, folder: Path) -> None:
-    for measured in _fetch(case, good, folder, "loss-curves", write_curves, read_curves):
-        measured.curve.at(np.arange(1, 20))
-        measured.start_for(3)
-
-
-def _read_cached_weights(case: bytes, good: Path, folder: Path) -> None:
-    _fetch(case, good, folder, "autoencoder", lambda value, directory: None, _read_weights)
-
-
-def _fetch(case: bytes, good: Path, folder: Path, kind: str, write: Any, read: Any) -> Any:
+def read_cached(kind: str, write: Any, read: Any, case: bytes, good: Path, folder: Path) -> None:
     """Read a changed cache entry; the cache recomputes the value of a damaged one."""
     entry = folder / kind / "00" / "00"
     entry.parent.mkdir(parents=True)
     write_folder(case, good, folder).rename(entry)
-    return ContentCache(folder).fetch(kind, "00", compute=list, write=write, read=read).value
+    value = ContentCache(folder).fetch(kind, "00", compute=list, write=write, read=read).value
+    for measured in value if kind == "loss-curves" else ():
+        measured.curve.at(np.arange(1, 20))
+        measured.start_for(3)
 
 
-def _read_manifest(case: bytes, good: Path, folder: Path) -> None:
+def read_manifest(case: bytes, good: Path, folder: Path) -> None:
     made = write_folder(case, good, folder)
     for entry in verify_directory(made)["files"]:
         assert (made / entry["name"]).resolve().is_relative_to(made.resolve())
 
 
-def _read_condensed(case: bytes, good: Path, folder: Path) -> None:
-    table = CondensedTable.load(write_folder(case, good, folder))
-    assert len(table) == len(table.y)
-
-
-def _read_store(case: bytes, good: Path, folder: Path) -> None:
+def read_store(case: bytes, good: Path, folder: Path) -> None:
     made = write_folder(case, good, folder)
     ArtefactStore(made).leftovers("validated_table/people")
     StoreIOManager(root=str(made)).read("validated_table", "people")
 
 
-@dataclass(frozen=True)
-class Target:
-    """A strategy for cases, made from a folder of valid inputs, and the reader of a case."""
-
-    cases: Callable[[Path], st.SearchStrategy[bytes]]
-    read: Callable[[bytes, Path, Path], None]
-
-
-def run_case(target: str, case: bytes, good: Path) -> Literal["value", "refusal"]:
-    """Read one case in a new folder."""
-    with tempfile.TemporaryDirectory(prefix="c2tc-fuzz-") as folder:
-        return outcome(lambda: TARGETS[target].read(case, good, Path(folder)))
-
-
-TARGETS = {
-    "csv": Target(_bytes_cases(*CSV_WORDS), _read_file("t.csv")),
-    "gzip": Target(_gzip_cases, _read_file("t.csv.gz")),
-    "parquet": Target(_parquet_cases, _read_file("t.parquet")),
-    "sqlite": Target(_bytes_cases(), _read_file("t.sqlite")),
-    "catalogue": Target(_yaml_cases, _read_catalogue),
-    "experiment": Target(_yaml_cases, _read_experiment),
-    "schema": Target(_schema_cases, _read_schema),
-    "address": Target(_address_cases, _read_address),
-    "name": Target(_bytes_cases(*NAME_WORDS), _read_name),
-    "encoder": Target(_folder_cases(), _read_encoder),
-    "curves": Target(_folder_cases(), _read_curves),
-    "weights": Target(_folder_cases(), _read_cached_weights),
-    "manifest": Target(_folder_cases("manifest.json"), _read_manifest),
-    "condensed": Target(_folder_cases(), _read_condensed),
-    "store": Target(_folder_cases(), _read_store),
+Reader = Callable[[bytes, Path, Path], object]
+TARGETS: dict[str, tuple[Callable[[Path], Cases], Reader]] = {
+    "csv": (bytes_cases, partial(read_file, "t.csv")),
+    "gzip": (gzip_cases, partial(read_file, "t.csv.gz")),
+    "parquet": (parquet_cases, partial(read_file, "t.parquet")),
+    "sqlite": (bytes_cases, partial(read_file, "t.sqlite")),
+    "catalogue": (yaml_cases, read_catalogue),
+    "experiment": (yaml_cases, lambda case, good, folder: load_experiment(str(_file("mine.yaml", case, folder)))),
+    "schema": (
+        json_cases,
+        lambda case, *_: check_schema(mixed_table(20), schema_from_json(case.decode("utf-8", "surrogateescape"))),
+    ),
+    "address": (address_cases, read_address),
+    "name": (bytes_cases, read_name),
+    "encoder": (folder_cases, read_encoder),
+    "curves": (folder_cases, partial(read_cached, "loss-curves", write_curves, read_curves)),
+    "weights": (folder_cases, partial(read_cached, "autoencoder", lambda value, directory: None, _read_weights)),
+    "manifest": (partial(folder_cases, pattern="manifest.json"), read_manifest),
+    "condensed": (folder_cases, lambda *case: len(CondensedTable.load(write_folder(*case)))),
+    "store": (folder_cases, read_store),
 }
+"""The strategy for cases, made from a folder of valid inputs, and the reader of a case."""

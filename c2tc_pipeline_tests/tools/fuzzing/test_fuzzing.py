@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Callable
 from functools import cache, partial
@@ -22,7 +21,6 @@ from c2tc_pipeline.reports.markup import Column
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS
 from c2tc_pipeline.sources.location import without_secrets
-from c2tc_pipeline.storage.keys import check_key
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.readers import read_table
 from c2tc_pipeline_tests.tools.fuzzing import targets
@@ -30,6 +28,7 @@ from c2tc_pipeline_tests.tools.fuzzing.corpus import make_files
 from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS, outcome, run_case
 
 FOUND = sorted(Path(__file__).with_name("found").glob("*.bin"))
+assert FOUND
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 # Carriage returns are line ends for readers of CSV, inside quotation marks too.
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=12)
@@ -60,16 +59,12 @@ def test_new_cases(good: Callable[[str], Path], target: str) -> None:
     outcomes = set()
 
     @settings(FEW, derandomize=True, phases=[Phase.generate])
-    @given(TARGETS[target].cases(good(target)))
+    @given(TARGETS[target][0](good(target)))
     def run(case: bytes) -> None:
         outcomes.add(run_case(target, case, good(target)))
 
     run()
     assert "value" in outcomes
-
-
-def test_there_are_found_cases() -> None:
-    assert len(FOUND) >= 30
 
 
 @pytest.mark.parametrize(
@@ -124,17 +119,6 @@ def test_accepted_table_names_are_identifiers(tmp_path: Path, name: str) -> None
     path.write_text(yaml.safe_dump({"tables": {name: {"source": "a.csv", "label": "y"}}}, allow_unicode=True), "utf-8")
     is_accepted = outcome(partial(load_catalogue, path)) == "value"
     assert is_accepted == bool(re.fullmatch(r"[a-z][a-z0-9_]*", name))
-
-
-@FEW
-@given(key=st.text(max_size=30) | st.text("a./|\\-_0", max_size=30))
-def test_accepted_keys_stay_below_the_root(key: str) -> None:
-    if outcome(partial(check_key, key)) == "value":
-        root = Path("/storage/root")
-        resolved = Path(os.path.normpath(root / key))
-        assert resolved.is_relative_to(root)
-        assert resolved != root
-        assert "\\" not in key
 
 
 @FEW
