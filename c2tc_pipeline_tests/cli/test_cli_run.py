@@ -185,7 +185,7 @@ def test_ui_needs_a_free_port_and_the_webserver(run: Run, monkeypatch: pytest.Mo
 def test_exit_codes(run: Run, monkeypatch: pytest.MonkeyPatch, mistakes: list[bool], code: int) -> None:
     failures = [RunEvent("failed", "encoder", "RuntimeError: [boom]", mistake=mistake) for mistake in mistakes]
 
-    def run_tables(*_: object) -> tuple[list[TableRun], list[RunEvent]]:
+    def run_tables(*_: object, **__: object) -> tuple[list[TableRun], list[RunEvent]]:
         if not failures:
             raise KeyboardInterrupt
         return [TableRun("people", failures=failures)], []
