@@ -71,7 +71,7 @@ TABLES = {
     "one class": (b"x,y\n1,a\n2,a\n", "'a'"),
     "all labels missing": (b"x,y\n1,\n2,\n", "'y'"),
     "continuous label": (b"y,x\n" + MANY, "'y'"),
-    "no rows": (b"x,y\n", "bad.csv"),
+    "no rows": (b"x,y\n", "no rows"),
     "no bytes": (b"", "bad.csv"),
     "no features": (b"y\na\nb\n", "column"),
     "constant features": (b"x,y\n1,a\n1,b\n", "column"),
