@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from c2tc_pipeline.common.ratio import checked_ratio
+from c2tc_pipeline.common.defaults import checked_ratio
 
 
 def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:

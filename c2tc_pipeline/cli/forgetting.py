@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable
 from c2tc_pipeline.reports.html import render_report

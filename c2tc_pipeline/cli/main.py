@@ -24,10 +24,9 @@ from c2tc_pipeline import __version__
 from c2tc_pipeline.cli.forget import forget
 from c2tc_pipeline.cli.pipeline import run, ui
 from c2tc_pipeline.cli.storage import gc, verify
-from c2tc_pipeline.common.defaults import CATALOGUE
+from c2tc_pipeline.common.defaults import CATALOGUE, checked_ratio
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.ratio import checked_ratio
 
 if TYPE_CHECKING:
     from c2tc_pipeline.tables.spec import TableSpec

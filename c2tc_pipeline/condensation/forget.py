@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.clustering.sums import cluster_sums, nearest_members, own_distances
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.condensation.clusters import Clusters, equal_but_for_rounding, singleton_message
 from c2tc_pipeline.condensation.encoded import ClassCursor
 from c2tc_pipeline.condensation.projection import project

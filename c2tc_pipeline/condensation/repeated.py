@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.tables.kinds import Kind, to_numbers, to_text
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 

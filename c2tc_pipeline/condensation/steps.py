@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.condenser import Condenser

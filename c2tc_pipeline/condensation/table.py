@@ -12,7 +12,7 @@ import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.encoding.base import TableEncoder

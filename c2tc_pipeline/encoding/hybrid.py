@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from c2tc_pipeline.common.devices import resolve_device
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.label import BinaryPart

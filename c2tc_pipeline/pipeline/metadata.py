@@ -13,7 +13,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import ColumnRole

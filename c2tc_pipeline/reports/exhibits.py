@@ -10,7 +10,7 @@ import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.reports import figures, wording
 from c2tc_pipeline.reports.markdown import escape_punctuation, markdown_escaped

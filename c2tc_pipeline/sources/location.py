@@ -16,8 +16,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from c2tc_pipeline.common.errors import InputError, one_line
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest, one_line
 
 REMOTE_SCHEMES = ("s3", "memory")
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.sources.location import Location, without_secrets
 from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.csv_files import CsvSource

@@ -18,8 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.sources.addresses import resolve_address
 from c2tc_pipeline.tables.blocks import peek_table
 from c2tc_pipeline.tables.spec import TableSpec

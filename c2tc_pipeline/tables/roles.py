@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
 from c2tc_pipeline.tables.kinds import Kind

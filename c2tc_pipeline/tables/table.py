@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice, closest
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet

@@ -11,7 +11,7 @@ import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.clustering.loss_curves import LossCurve
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import Notice
 
 
 @dataclass(frozen=True)

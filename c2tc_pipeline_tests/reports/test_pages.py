@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline.reports.table_report import render_table_report
 from c2tc_pipeline_tests.reports.page_parser import Page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.packages import bench_package
+from c2tc_pipeline.common.registry import bench_package
 
 
 class FtTransformerNetwork(torch.nn.Module):

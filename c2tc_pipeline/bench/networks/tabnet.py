@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from c2tc_pipeline.common.packages import bench_package
+from c2tc_pipeline.common.registry import bench_package
 
 # Rows that are normalised together, and the most such groups in a batch. With up to 64 groups of 128 rows or more, the
 # last group, which is what the others leave, has at least 65 rows.

@@ -25,7 +25,7 @@ from c2tc_pipeline.bench.speed.tables import SpeedTable, paper_table
 from c2tc_pipeline.bench.speed.throughput import measure_throughput
 from c2tc_pipeline.bench.speed.whole import measure_whole
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.packages import bench_package
+from c2tc_pipeline.common.registry import bench_package
 from c2tc_pipeline.condensation.api import condense
 from c2tc_pipeline.tables.spec import TableSpec
 
