@@ -216,7 +216,7 @@ def _dashboard(layout: Layout) -> Service:
 def _daemon(layout: Layout) -> Service:
     return Service(
         "daemon",
-        [sys.executable, "-m", "dagster._daemon", "run", "-w", str(layout.home / "workspace.yaml")],
+        [str(Path(sys.executable).with_name("dagster-daemon")), "run", "-w", str(layout.home / "workspace.yaml")],
         layout.environment("C2TC_POSTGRES_PASSWORD"),
         lambda: probes.daemon_is_healthy(layout),
     )

@@ -22,7 +22,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.scheduler.instigation import TickStatus
 
-from c2tc_pipeline.pipeline.schedules import UNFINISHED
+from c2tc_pipeline.pipeline.jobs import UNFINISHED
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
 from c2tc_pipeline_tests.storage.s3_server import free_ports
 

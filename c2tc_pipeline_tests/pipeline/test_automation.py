@@ -9,8 +9,8 @@ import pytest
 
 from c2tc_pipeline.pipeline.automation import automation_condition, automation_sensor
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.partitions import Partitions
-from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, RECIPE_TAG, partition_keys
+from c2tc_pipeline.pipeline.versioning import Partitions
+from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, VERSION_KEY_TAG, partition_keys
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.spec import TableSpec
 
@@ -67,7 +67,7 @@ class Pipeline:
     def make(self, asset: str, partition: str | None) -> None:
         """Record a materialisation as a run would."""
         version, made_by = self._made(asset, partition)
-        tags = {"dagster/data_version": version, RECIPE_TAG: made_by}
+        tags = {"dagster/data_version": version, VERSION_KEY_TAG: made_by}
         self.instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=partition, tags=tags))
 
     def run(self, asset: str, partition: str | None) -> bool:
@@ -113,7 +113,7 @@ class Pipeline:
             if name in self.failing:
                 raise dg.Failure(f"{name} fails", allow_retries=False)
             version, made_by = self._made(name, context.partition_key if context.has_partition_key else None)
-            return dg.MaterializeResult(data_version=dg.DataVersion(version), tags={RECIPE_TAG: made_by})
+            return dg.MaterializeResult(data_version=dg.DataVersion(version), tags={VERSION_KEY_TAG: made_by})
 
         return made
 

@@ -10,7 +10,7 @@ import pytest
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.definitions import build_defs
-from c2tc_pipeline.pipeline.executors import VARIABLE
+from c2tc_pipeline.pipeline.jobs import VARIABLE
 from c2tc_pipeline.pipeline.jobs import INGEST
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.live import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.intervals import VARIABLE
+from c2tc_pipeline.pipeline.sensors import VARIABLE
 from c2tc_pipeline.pipeline.sensors import FAILURE_INTERVAL_SECONDS, failure_sensor
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from c2tc_pipeline.pipeline.instance import prepare_home
-from c2tc_pipeline.pipeline.run_processes import RunProcess, process_of
+from c2tc_pipeline.pipeline.instance import RunProcess, process_of
 from c2tc_pipeline_tests.pipeline.live import Site
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 

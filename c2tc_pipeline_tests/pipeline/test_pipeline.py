@@ -15,7 +15,7 @@ import pytest
 
 from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.definitions import build_defs
-from c2tc_pipeline.pipeline.asset_options import GPU_POOL, RETRIES
+from c2tc_pipeline.pipeline.steps import GPU_POOL, RETRIES
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.ledger import Ledger
 from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, partition_keys

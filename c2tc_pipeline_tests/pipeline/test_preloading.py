@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import c2tc_pipeline
-from c2tc_pipeline.pipeline.executors import step_executor
+from c2tc_pipeline.pipeline.jobs import step_executor
 from c2tc_pipeline.pipeline.preloading import PRELOADED
 
 # Forks itself, as the executor's process does, and tells what its copy imports to do what every step does.

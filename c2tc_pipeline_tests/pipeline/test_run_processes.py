@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.pipeline.instance import open_instance
-from c2tc_pipeline.pipeline.run_processes import RunProcess, end_dead_runs, process_of
+from c2tc_pipeline.pipeline.instance import RunProcess, end_dead_runs, process_of
 from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells when a process began")

@@ -85,7 +85,7 @@ def test_a_touched_file_launches_nothing_and_is_read_once(
     os.utime(tmp_path / "bank.csv", ns=(0, 1))
     assert watch.ticks(2) == [[], []]
     assert watch.skipped == "bank: its source holds the bytes that were ingested already."
-    monkeypatch.setattr("c2tc_pipeline.pipeline.deliveries.source_digest", lambda source: pytest.fail("read"))
+    monkeypatch.setattr("c2tc_pipeline.pipeline.ledger.source_digest", lambda source: pytest.fail("read"))
     assert watch.ticks(2) == [[], []]
     assert watch.skipped == "No source changed."
 

@@ -8,14 +8,14 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.pipeline.versioning import (
     ALGORITHM_VERSIONS,
     PARENTS,
-    RECIPE_TAG,
+    VERSION_KEY_TAG,
     VersionOf,
     ancestors,
-    current_recipe,
+    current_version_key,
     in_between,
     partition_keys,
     recipe,
@@ -41,7 +41,7 @@ def instance() -> dg.DagsterInstance:
 
 
 def record(instance: dg.DagsterInstance, asset: str, partition: str | None, *, version: str, made_by: str) -> None:
-    tags = {"dagster/data_version": version, RECIPE_TAG: made_by}
+    tags = {"dagster/data_version": version, VERSION_KEY_TAG: made_by}
     instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=partition, tags=tags))
 
 
@@ -118,7 +118,7 @@ def asked_of(asset: str, partition: str | None, tables: Tables) -> list[str]:
         asked.append(f"{parent}/{key}")
         return "v1"
 
-    assert current_recipe(asset, partition, tables, version_of) is not None
+    assert current_version_key(asset, partition, tables, version_of) is not None
     return asked
 
 
@@ -152,18 +152,18 @@ def test_parents_are_partitions_of_the_same_table_and_ratio(tables: Tables) -> N
     ],
 )
 def test_a_partition_that_nobody_asked_for_has_no_recipe(asset: str, partition: str | None, tables: Tables) -> None:
-    assert current_recipe(asset, partition, tables, lambda parent, key: "v1") is None
+    assert current_version_key(asset, partition, tables, lambda parent, key: "v1") is None
 
 
 def test_a_gathering_asset_takes_what_there_is_and_others_need_all(tables: Tables) -> None:
     def without(*missing: str) -> VersionOf:
         return lambda parent, key: None if f"{parent}/{key}" in missing else "v1"
 
-    assert current_recipe("encoded_table", "wide", tables, without("encoder/wide")) is None
-    partial = current_recipe("report", "wide", tables, without("evaluation_scores/wide|0.1"))
-    assert partial not in (None, current_recipe("report", "wide", tables, without()))
+    assert current_version_key("encoded_table", "wide", tables, without("encoder/wide")) is None
+    partial = current_version_key("report", "wide", tables, without("evaluation_scores/wide|0.1"))
+    assert partial not in (None, current_version_key("report", "wide", tables, without()))
     none_scored = without("evaluation_scores/wide|0.1", "evaluation_scores/wide|0.01")
-    assert current_recipe("report", "wide", tables, none_scored) is None
+    assert current_version_key("report", "wide", tables, none_scored) is None
 
 
 def test_what_is_recorded_under_todays_recipe_is_up_to_date(instance: dg.DagsterInstance, tables: Tables) -> None:

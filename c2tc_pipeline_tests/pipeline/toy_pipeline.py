@@ -7,11 +7,11 @@ from pathlib import Path
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.deliveries import DATA_VERSION_TAG, SOURCE_TAG
+from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG, SOURCE_TAG
 from c2tc_pipeline.pipeline.jobs import JOBS
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.partitions import Partitions
-from c2tc_pipeline.pipeline.versioning import PARENTS, RECIPE_TAG, partition_keys
+from c2tc_pipeline.pipeline.versioning import Partitions
+from c2tc_pipeline.pipeline.versioning import PARENTS, VERSION_KEY_TAG, partition_keys
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
@@ -62,8 +62,8 @@ def record(
     recipe: str | None = None,
 ) -> None:
     """Record a materialisation as the real asset does; the data version follows from recipe and content."""
-    tags = {RECIPE_TAG: recipe or Ledger(instance, catalogue).expected(asset, partition) or ""}
-    version = f"{tags[RECIPE_TAG]}{content}"
+    tags = {VERSION_KEY_TAG: recipe or Ledger(instance, catalogue).expected(asset, partition) or ""}
+    version = f"{tags[VERSION_KEY_TAG]}{content}"
     if asset == "raw_table":
         assert partition is not None
         source = catalogue.resolve_source(catalogue[partition])

@@ -6,9 +6,8 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.baseline import baseline_schema
-from c2tc_pipeline.pipeline.deliveries import SOURCE_TAG
+from c2tc_pipeline.pipeline.ledger import SOURCE_TAG
+from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
 from c2tc_pipeline.tables.acceptance import baseline_of, refuse_unfit
 from c2tc_pipeline.tables.delivery import read_delivery
 from c2tc_pipeline.tables.validated import validate_table

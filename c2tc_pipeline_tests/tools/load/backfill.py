@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.schedules import UNFINISHED
+from c2tc_pipeline.pipeline.jobs import UNFINISHED
 from c2tc_pipeline_tests.pipeline.live import Dashboard, Site
 
 _LAUNCH = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) { __typename

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 
 from c2tc_pipeline.pipeline import fork_server
-from c2tc_pipeline.pipeline.asset_options import GPU_POOL
+from c2tc_pipeline.pipeline.steps import GPU_POOL
 from c2tc_pipeline.pipeline.jobs import CONDENSE
 from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded

@@ -12,8 +12,8 @@ import dagster as dg
 
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.partitions import Partitions
-from c2tc_pipeline.pipeline.schedules import nightly_schedules
+from c2tc_pipeline.pipeline.versioning import Partitions
+from c2tc_pipeline.pipeline.jobs import nightly_schedules
 from c2tc_pipeline.pipeline.sensors import source_sensor
 from c2tc_pipeline.pipeline.versioning import BY_CELL
 from c2tc_pipeline.tables.catalogue import Catalogue
