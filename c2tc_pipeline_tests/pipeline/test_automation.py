@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from c2tc_pipeline.pipeline.automation import automation_condition, automation_sensor
+from c2tc_pipeline.pipeline.automation import automation_condition
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.versioning import Partitions
-from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, VERSION_KEY_TAG, partition_keys
+from c2tc_pipeline.pipeline.sensors import automation_sensor
+from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, VERSION_KEY_TAG, Partitions, partition_keys
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.spec import TableSpec
 
@@ -139,7 +139,7 @@ def empty() -> Iterator[Pipeline]:
 def pipeline(empty: Pipeline) -> Pipeline:
     """Everything made, and seen by one evaluation."""
     for asset in PARENTS:
-        for key in Ledger(empty.instance, empty.tables).out_of_date(asset):
+        for key in list(Ledger(empty.instance, empty.tables).pending(asset)):
             empty.make(asset, key)
     assert empty.tick() == {}
     return empty

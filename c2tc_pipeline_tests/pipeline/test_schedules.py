@@ -13,8 +13,7 @@ import pytest
 
 from c2tc_pipeline.pipeline import versioning
 from c2tc_pipeline.pipeline.instance import open_instance
-from c2tc_pipeline.pipeline.jobs import INGEST
-from c2tc_pipeline.pipeline.jobs import nightly_schedules
+from c2tc_pipeline.pipeline.jobs import INGEST, nightly_schedules
 from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.toy_pipeline import record, record_all, toy_catalogue, toy_definitions

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG, SOURCE_TAG
 from c2tc_pipeline.pipeline.jobs import JOBS
-from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.versioning import Partitions
-from c2tc_pipeline.pipeline.versioning import PARENTS, VERSION_KEY_TAG, partition_keys
+from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG, SOURCE_TAG, Ledger
+from c2tc_pipeline.pipeline.versioning import PARENTS, VERSION_KEY_TAG, Partitions, partition_keys
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
@@ -59,10 +57,10 @@ def record(
     partition: str | None,
     content: str = "",
     *,
-    recipe: str | None = None,
+    version_key: str | None = None,
 ) -> None:
-    """Record a materialisation as the real asset does; the data version follows from recipe and content."""
-    tags = {VERSION_KEY_TAG: recipe or Ledger(instance, catalogue).expected(asset, partition) or ""}
+    """Record a materialisation as the real asset does; the data version follows from version key and content."""
+    tags = {VERSION_KEY_TAG: version_key or Ledger(instance, catalogue).expected(asset, partition) or ""}
     version = f"{tags[VERSION_KEY_TAG]}{content}"
     if asset == "raw_table":
         assert partition is not None
@@ -78,6 +76,6 @@ def record_all(
 ) -> None:
     """Record everything that is out of date of some tables, parents first; without tables, of all."""
     for asset in assets:
-        for partition, recipe in Ledger(instance, catalogue).pending(asset).items():
+        for partition, version_key in Ledger(instance, catalogue).pending(asset).items():
             if not tables or partition is None or Partitions.parse(partition)[0] in tables:
-                record(instance, catalogue, asset, partition, recipe=recipe)
+                record(instance, catalogue, asset, partition, version_key=version_key)
