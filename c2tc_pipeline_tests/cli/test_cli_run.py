@@ -21,6 +21,7 @@ from c2tc_pipeline.pipeline import runner
 from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun
+from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline.storage.artefact import verify_directory
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
@@ -39,11 +40,13 @@ PEOPLE = {
 
 @dataclass
 class TwoRuns:
-    """All of a catalogue with a good and a bad table, then one ratio of the good one once more."""
+    """All of a catalogue with a good and a bad table, then one ratio of the good one: kept, forced, with a setting."""
 
     folder: Path
     first: Result
+    kept: Result
     again: Result
+    changed: Result
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +62,10 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoRuns]:
         mixed_table().to_parquet("data/p.parquet")
         mixed_table().drop(columns="outcome").to_parquet("data/v.parquet")
         first = CliRunner().invoke(main, ["run"])
-        again = CliRunner().invoke(main, ["run", "--table", "people", "--ratio", "0.1"])
-        yield TwoRuns(folder, first, again)
+        one = ["run", "--table", "people", "--ratio", "0.1"]
+        kept, again = CliRunner().invoke(main, one), CliRunner().invoke(main, [*one, "--force"])
+        write_catalogue(people={**PEOPLE, "evaluation": {"seeds": 2, "models": ["boosting"]}})
+        yield TwoRuns(folder, first, kept, again, CliRunner().invoke(main, one))
 
 
 def lines(result: Result) -> list[list[str]]:
@@ -122,6 +127,17 @@ def test_the_results_can_be_opened(two_runs: TwoRuns) -> None:
     verify_directory(folder, kind="pipeline-results")
 
 
+def test_what_is_up_to_date_is_not_made_again(two_runs: TwoRuns) -> None:
+    for result, made in ((two_runs.kept, []), (two_runs.changed, ["evaluation_scores", "report", "leaderboard"])):
+        assert result.exit_code == 0, result.stderr
+        assert [line[1] for line in lines(result)] == made
+        kept = [line.split()[1] for line in result.stderr.splitlines() if line.startswith("= ")]
+        assert [*kept, *made] == sorted([*kept, *made], key=list(PARENTS).index)
+        assert set(kept) | set(made) == set(PARENTS)
+        assert "0.05" not in result.stdout
+        assert "Report: runs/results/people/report.html" in result.stdout
+
+
 def test_one_ratio_again(two_runs: TwoRuns) -> None:
     assert two_runs.again.exit_code == 0, two_runs.again.stderr
     assert [line.split()[1] for line in two_runs.again.stderr.splitlines() if line.endswith("cached")] == [
@@ -137,12 +153,9 @@ def test_one_ratio_again(two_runs: TwoRuns) -> None:
 
 def test_runs_are_on_the_instance_that_the_dashboard_shows(two_runs: TwoRuns) -> None:
     with open_instance(two_runs.folder / "runs" / "dagster") as instance:
-        assert [(run.job_name, run.tags.get("dagster/partition")) for run in reversed(instance.get_runs())][-4:] == [
-            ("ingest_job", "people"),
-            ("condense_job", "people|0.1"),
-            ("report_job", "people"),
-            ("leaderboard_job", None),
-        ]
+        forced = [("ingest_job", "people"), ("condense_job", "people|0.1"), ("report_job", "people")]
+        found = [(run.job_name, run.tags.get("dagster/partition")) for run in reversed(instance.get_runs())]
+        assert found[-7:] == [*forced, ("leaderboard_job", None), *forced[1:], ("leaderboard_job", None)]
 
 
 def no_catalogue() -> list[str]:
@@ -213,7 +226,7 @@ def test_without_the_webserver(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_exit_codes(run: Run, monkeypatch: pytest.MonkeyPatch, mistakes: list[bool], code: int) -> None:
     write_catalogue(people=PEOPLE)
     failures = [RunEvent("failed", "encoder", "RuntimeError: [boom]", mistake=mistake) for mistake in mistakes]
-    monkeypatch.setattr(runner, "run_tables", lambda *_: ([TableRun("people", failures=failures)], []))
+    monkeypatch.setattr(runner, "run_tables", lambda *_, **__: ([TableRun("people", failures=failures)], []))
     result = run("run")
     assert result.exit_code == code
     assert result.stdout == ""
@@ -228,7 +241,7 @@ def test_exit_codes(run: Run, monkeypatch: pytest.MonkeyPatch, mistakes: list[bo
 def test_interrupted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     write_catalogue(people=PEOPLE)
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "run_tables", interrupt)

@@ -1,4 +1,4 @@
-"""A soak: the same small table made again and again, and what has grown by then."""
+"""A soak: the same small table made repeatedly, and the growth of memory, files, threads and processes."""
 
 from __future__ import annotations
 
@@ -16,34 +16,20 @@ import dagster as dg
 import numpy as np
 import psutil
 
-from c2tc_pipeline.pipeline import fork_server
-from c2tc_pipeline.pipeline.steps import GPU_POOL
 from c2tc_pipeline.pipeline.jobs import CONDENSE
-from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
+from c2tc_pipeline.pipeline.steps import GPU_POOL
+from c2tc_pipeline_tests.pipeline.live import CELL, TABLE, Site, running_dashboard
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded
 from c2tc_pipeline_tests.tools.load.backfill import backfill
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-TABLE, RATIO = "people", 0.1
-CELL = f"{TABLE}|{RATIO}"
+RATIO = 0.1
 R = TypeVar("R", bound=Rig)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What some processes hold at one moment.
-
-    Parameters
-    ----------
-    memory_mb : float
-        Resident.
-    files, threads, processes : int
-        Open files, threads, and the processes themselves with their children.
-    temporary : int
-        Entries of the temporary folder.
-    slots : int
-        Taken places of the pool.
-    """
+    """Resident memory, open files, threads and children of some processes, temporary files, and used pool slots."""
 
     memory_mb: float
     files: int
@@ -55,21 +41,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Soaked:
-    """What a soak told.
-
-    Parameters
-    ----------
-    samples : list of Sample
-        One after each materialisation.
-    """
+    """A sample after each materialisation."""
 
     samples: list[Sample]
 
     def slope(self, name: str) -> float:
-        """Return by how much something grows with a materialisation: a line fitted to all but the first quarter.
-
-        It is no number where there are too few of them for a line.
-        """
+        """Return the growth per materialisation, by a line fitted to all but the first quarter; NaN if too few."""
         values = [float(asdict(sample)[name]) for sample in self.samples]
         kept = values[len(values) // 4 :]
         if len(kept) < 2:
@@ -78,17 +55,7 @@ class Soaked:
 
 
 def soak_in_one_process(folder: Path, times: int, longest: float = math.inf) -> Soaked:
-    """Make the cell of a small table again and again in this process, each time with another setting.
-
-    Parameters
-    ----------
-    folder : Path
-        Empty.
-    times : int
-        How many, at most.
-    longest : float
-        Seconds after which no other is begun.
-    """
+    """Make the cell of a small table repeatedly in this process, until a number or a time limit is reached."""
     samples = []
     with _ingested(Rig, folder, times, longest) as (rig, temporary, turns):
         for number in turns:
@@ -100,16 +67,7 @@ def soak_in_one_process(folder: Path, times: int, longest: float = math.inf) -> 
 
 
 def soak_through_the_daemon(folder: Path, times: int, longest: float = math.inf) -> Soaked:
-    """Make the cell of a small table again and again by runs that the daemon launches.
-
-    Sampled are the daemon, the code server that it started and the process that runs are forked from, when no run is
-    at work.
-
-    Parameters
-    ----------
-    folder, times, longest : Path, int, float
-        As for :func:`soak_in_one_process`.
-    """
+    """Make the cell of a small table repeatedly by the daemon; sample it and its code server between the runs."""
     samples = []
     with (
         _ingested(Site, folder, times, longest) as (site, temporary, turns),
@@ -118,8 +76,7 @@ def soak_through_the_daemon(folder: Path, times: int, longest: float = math.inf)
     ):
         root = psutil.Process(daemon.pid)
         for _ in turns:
-            told = backfill(site, dashboard, CONDENSE, [CELL], longest=600)
-            assert told.ended == {"SUCCESS": 1}, site.said
+            assert backfill(site, dashboard, CONDENSE, [CELL], timeout=600).ended == {"SUCCESS": 1}, site.said
             # The process of a run outlives the event of its end by a moment.
             site.wait_until(lambda: not _runs_below(root))
             samples.append(sample([root, *root.children(recursive=True)], temporary, site.instance))
@@ -158,11 +115,11 @@ def sample(processes: Sequence[psutil.Process], temporary: Path, instance: dg.Da
 
 
 def _runs_below(process: psutil.Process) -> list[psutil.Process]:
-    """Return the processes of runs and steps, which are copies of the one that they are forked from."""
+    """Return the processes of runs and steps, which multiprocessing starts."""
     found = []
     for child in process.children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if fork_server.__name__ in child.cmdline() and child.ppid() != process.pid:
+            if any("multiprocessing" in part for part in child.cmdline()):
                 found.append(child)
     return found
 

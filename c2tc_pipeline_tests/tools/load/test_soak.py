@@ -56,8 +56,8 @@ def test_a_backfill_is_made_whole_by_no_more_runs_at_once_than_allowed(tmp_path:
     (tmp_path / "home" / "dagster.yaml").write_text(yaml.safe_dump(settings))
     tables = list(make_catalogue(tmp_path, 2 * AT_ONCE))
     with Site(tmp_path) as site, site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
-        told = backfill(site, dashboard, INGEST, tables, longest=600)
+        told = backfill(site, dashboard, INGEST, tables, timeout=600)
         assert told.ended == {"SUCCESS": len(tables)}, site.said
-        assert 1 <= told.most_at_once <= AT_ONCE
+        assert 1 <= told.max_concurrent <= AT_ONCE
         made = site.made()
     assert made == {f"{asset}/{table}": 1 for asset in INGEST for table in tables}
