@@ -19,16 +19,13 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import runner
 from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells, open_instance, prepare_home
-from c2tc_pipeline.pipeline.jobs import JOBS
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun, run_tables
-from c2tc_pipeline.pipeline.versioning import PARENTS, Partitions, partition_keys
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
-from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue
+from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue, toy_definitions
 
 Deed = Callable[[str], object]
-AT_ONCE = dg.RetryPolicy(max_retries=1)
 
 
 @dataclass
@@ -60,27 +57,11 @@ class ToyPlace(Workplace):
     checks: Sequence[dg.AssetChecksDefinition] = ()
 
     def definitions(self, catalogue: Catalogue) -> dg.Definitions:
-        partitions = Partitions.of(catalogue)
+        def act(name: str, partition: str) -> dict[str, bool]:
+            self.deeds.get(name, str)(partition)
+            return {"cache_hit": name == "encoder"}
 
-        def make(name: str) -> dg.AssetsDefinition:
-            keys = partition_keys(name, catalogue)
-            divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
-
-            @dg.asset(
-                name=name,
-                partitions_def=divided,
-                deps=list(PARENTS[name]),
-                retry_policy=AT_ONCE,
-                pool="gpu" if name == "encoder" else None,
-            )
-            def toy() -> None:
-                context = dg.AssetExecutionContext.get()
-                self.deeds.get(name, str)(context.partition_key if divided else "")
-                context.add_output_metadata({"cache_hit": name == "encoder"})
-
-            return toy
-
-        return dg.Definitions([make(name) for name in PARENTS], asset_checks=self.checks, jobs=JOBS)
+        return toy_definitions(catalogue, act=act, checks=self.checks)
 
 
 @dataclass
@@ -157,12 +138,6 @@ def test_all_runs_of_all_tables_in_order(rig: Rig) -> None:
     assert [made.folder for made in (wide, tall)] == [rig.folder / "results" / name for name in ("wide", "tall")]
     assert rig.exported == ["wide", "tall"]
     assert wide.failures == tall.failures == []
-
-
-def test_one_table_at_one_ratio(rig: Rig) -> None:
-    [made] = rig.run("tall", 0.01)
-    assert list(made.seconds) == [0.01]
-    assert {partition for partition, _ in rig.seen.of("made")} == {"tall", "tall|0.01", ""}
 
 
 def test_a_table_that_fails_does_not_stop_the_next(rig: Rig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -23,31 +23,31 @@ def toy_catalogue(folder: Path, *names: str, ratios: tuple[float, ...] = (0.1, 0
     return Catalogue(folder / "catalog.yaml", tables)
 
 
-def toy_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
-    """Return assets that do nothing."""
+def toy_definitions(
+    catalogue: Catalogue,
+    *,
+    act: Callable[[str, str], Mapping[str, object]] = lambda name, partition: {},
+    checks: Sequence[dg.AssetChecksDefinition] = (),
+    sensors: Iterable[dg.SensorDefinition] = (),
+    schedules: Iterable[dg.ScheduleDefinition] = (),
+) -> dg.Definitions:
+    """Return the jobs over assets that only act as told, and record the metadata that this returns."""
     partitions = Partitions.of(catalogue)
 
     def make(name: str) -> dg.AssetsDefinition:
         keys = partition_keys(name, catalogue)
         divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
+        pool, retries = "gpu" if name == "encoder" else None, dg.RetryPolicy(max_retries=1)
 
-        @dg.asset(name=name, partitions_def=divided, deps=list(PARENTS[name]))
-        def nothing() -> None:
-            pass
+        @dg.asset(name=name, partitions_def=divided, deps=list(PARENTS[name]), retry_policy=retries, pool=pool)
+        def toy() -> None:
+            context = dg.AssetExecutionContext.get()
+            context.add_output_metadata(act(name, context.partition_key if divided else ""))
 
-        return nothing
+        return toy
 
-    return [make(name) for name in PARENTS]
-
-
-def toy_definitions(
-    catalogue: Catalogue,
-    *,
-    sensors: Iterable[dg.SensorDefinition] = (),
-    schedules: Iterable[dg.ScheduleDefinition] = (),
-) -> dg.Definitions:
-    """Return definitions in which sensors and schedules find the jobs."""
-    return dg.Definitions(toy_assets(catalogue), jobs=JOBS, sensors=list(sensors), schedules=list(schedules))
+    assets = [make(name) for name in PARENTS]
+    return dg.Definitions(assets, asset_checks=checks, jobs=JOBS, sensors=list(sensors), schedules=list(schedules))
 
 
 def record(

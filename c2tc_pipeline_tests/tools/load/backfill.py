@@ -88,8 +88,10 @@ def run_costs(folder: Path, **environment: str) -> Iterator[tuple[str, float]]:
         for job, partition in (("ingest_job", TABLE), ("condense_job", CELL)):
             before = cpu_of_children()
             subprocess.run(
-                [sys.executable, "-m", "dagster", "job", "execute", "-m", "c2tc_pipeline.definitions", "-j", job]
-                + ["--tags", json.dumps(_tags(partition))],
+                [
+                    *(sys.executable, "-m", "dagster", "job", "execute", "-m", "c2tc_pipeline.definitions"),
+                    *("-j", job, "--tags", json.dumps(_tags(partition))),
+                ],
                 env={**os.environ, **site._environment, **environment},
                 cwd=site.folder,
                 capture_output=True,
