@@ -75,7 +75,7 @@ def test_no_secret_is_kept_or_shown(
 def test_names_and_ratios_that_could_leave_the_storage_root_are_refused(tmp_path: Path, entry: str) -> None:
     path = tmp_path / "catalog.yaml"
     path.write_text("tables: {" + entry.replace("{", "{source: people.parquet, label: outcome, ") + "}")
-    with pytest.raises(InputError, match="rename the table|ratios"):
+    with pytest.raises(InputError, match=r"rename the table|ratios"):
         load_catalogue(path)
 
 
