@@ -123,30 +123,19 @@ def run(steps: str) -> None:
 
 
 @main.command()
-@click.option("--times", type=click.IntRange(0), default=200, show_default=True, help="Runs in one process.")
-@click.option("--launched", type=click.IntRange(0), default=12, show_default=True, help="Runs by the daemon.")
-@click.option("--minutes", type=float, default=60.0, show_default=True, help="For each of the two, at most.")
-def soak(times: int, launched: int, minutes: float) -> None:
-    """Make one small table repeatedly, and fit a line to what it costs."""
-    from c2tc_pipeline_tests.tools.load.soak import Sample, soak_in_one_process, soak_through_the_daemon
+@click.option("--times", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--minutes", type=float, default=60.0, show_default=True, help="At most.")
+def soak(times: int, minutes: float) -> None:
+    """Make one small table repeatedly in this process, and fit a line to what it costs."""
+    from c2tc_pipeline_tests.tools.load.soak import soak as measure
 
-    for name, measure, wanted in (
-        ("in one process", soak_in_one_process, times),
-        ("by the daemon", soak_through_the_daemon, launched),
-    ):
-        if not wanted:
-            continue
-        with _folder() as folder:
-            told = measure(folder / "soak", wanted, 60.0 * minutes)
-        if not told.samples:
-            raise click.ClickException(f"Not one materialisation {name} ended in {minutes:g} minutes; give it more.")
-        first, last = told.samples[len(told.samples) // 4], told.samples[-1]
-        rows = [
-            (field, float(asdict(first)[field]), float(asdict(last)[field]), round(told.slope(field), 6))
-            for field in Sample.__dataclass_fields__
-        ]
-        title = f"{len(told.samples)} materialisations {name}"
-        _table(title, rows, ("what", "after a quarter", "at the end", "more a run"))
+    with _folder() as folder:
+        soaked = measure(folder / "soak", times, 60.0 * minutes)
+    if not soaked.samples:
+        raise click.ClickException(f"Not one materialisation ended in {minutes:g} minutes; give it more.")
+    first, last = asdict(soaked.samples[len(soaked.samples) // 4]), asdict(soaked.samples[-1])
+    rows = [(name, float(first[name]), float(last[name]), round(soaked.slope(name), 6)) for name in first]
+    _table(f"{len(soaked.samples)} materialisations", rows, ("what", "after a quarter", "at the end", "more per run"))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from c2tc_pipeline.pipeline.jobs import INGEST
 from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
 from c2tc_pipeline_tests.tools.load.backfill import backfill
 from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
-from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak_in_one_process
+from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak
 
 AT_ONCE = 2
 
@@ -41,7 +41,7 @@ def test_turns_end_with_their_number_or_with_the_time() -> None:
 @pytest.mark.slow
 @pytest.mark.faults
 def test_making_a_cell_again_leaves_nothing_open_or_behind(tmp_path: Path) -> None:
-    _, *settled = soak_in_one_process(tmp_path / "soak", 6).samples
+    _, *settled = soak(tmp_path / "soak", 6).samples
     for name in ("files", "threads", "processes"):
         assert len({getattr(sample, name) for sample in settled}) == 1, settled
     assert {(sample.temporary, sample.slots) for sample in settled} == {(0, 0)}
