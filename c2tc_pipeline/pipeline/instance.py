@@ -8,6 +8,7 @@ default settings of an instance are in ``dagster.yaml`` beside this file.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,26 +79,24 @@ def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -
 def prepare_home(home: str | Path) -> Path:
     """Make DAGSTER_HOME, with the default settings unless it has settings already; return its absolute path."""
     folder = Path(home).absolute()
+    settings, draft = folder / SETTINGS.name, folder / f".{SETTINGS.name}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            # Linked into place: no other process reads half of it, and a file that exists by then is not replaced.
+            draft.write_bytes(SETTINGS.read_bytes())
+            with suppress(FileExistsError):
+                os.link(draft, settings)
+            draft.unlink()
     except OSError as error:
         raise InputError(
             f"The folder {folder} can't be made ({error.strerror}); set DAGSTER_HOME to another."
         ) from None
-    # Linked into place, so that another process never reads half of it, and a file that exists is never replaced.
-    draft = folder / f".{SETTINGS.name}.{os.getpid()}"
-    try:
-        draft.write_bytes(SETTINGS.read_bytes())
-        os.link(draft, folder / SETTINGS.name)
-    except FileExistsError:
-        launcher = _settings(folder).get("run_launcher") or {}
-        if launcher.get("class") == "ForkingRunLauncher":
-            raise InputError(
-                f"The settings {folder / SETTINGS.name} name the launcher of an earlier release; delete the section "
-                "run_launcher there, and Dagster's default launcher is used."
-            ) from None
-    finally:
-        draft.unlink()
+    if (_settings(folder).get("run_launcher") or {}).get("class") == "ForkingRunLauncher":
+        raise InputError(
+            f"The settings {settings} name the launcher of an earlier release; delete the section run_launcher there, "
+            "and Dagster's default launcher is used."
+        )
     return folder
 
 
