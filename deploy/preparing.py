@@ -1,7 +1,4 @@
-"""What services need before they start, or once they are there: folders, identities, roles, tables.
-
-All of it can be repeated.
-"""
+"""Idempotent preparation of services: folders, identities, roles, tables."""
 
 from __future__ import annotations
 
@@ -67,12 +64,12 @@ def make_role(layout: Layout) -> None:
 
 
 def identities_file(layout: Layout) -> Path:
-    """Return where SeaweedFS learns who may enter."""
+    """Return the file of identities that SeaweedFS reads."""
     return layout.folder / "s3.identities.json"
 
 
 def write_identities(layout: Layout) -> None:
-    """Let one identity enter the object store, and nobody else."""
+    """Write the one identity that may use the object store."""
     key, secret = (layout.secrets[name] for name in S3_SECRETS)
     identity = {
         "name": "c2tc",

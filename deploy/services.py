@@ -59,17 +59,7 @@ class Service:
 
 
 def all_services(layout: Layout, workers: int, memory: str) -> list[Service]:
-    """Return the services of a stack; Dask is among them if it is to have workers.
-
-    Parameters
-    ----------
-    layout : Layout
-        Where they keep what they keep.
-    workers : int
-        Processes of Dask; 0 leaves it out.
-    memory : str
-        What each of them may use, as in ``"2GB"``.
-    """
+    """Return the services of a stack; Dask is among them if it is to have workers."""
     dask = _dask(layout, workers, memory) if workers else []
     return [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
 
