@@ -13,7 +13,7 @@ from c2tc_pipeline.common.errors import InputError
 from deploy import probes
 from deploy.layout import BUCKET, Layout, write_private
 
-RECIPE = Path(__file__).parent
+FILES = Path(__file__).parent
 S3_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
@@ -101,7 +101,7 @@ def prepare_instance(layout: Layout) -> None:
     Before any of Dagster's services starts: three of them making the same tables would get in each other's way.
     """
     for name in ("dagster.yaml", "workspace.yaml"):
-        shutil.copyfile(RECIPE / name, layout.home / name)
+        shutil.copyfile(FILES / name, layout.home / name)
     with (layout.logs / "migrate.log").open("wb") as log:
         done = subprocess.run(
             [sys.executable, "-m", "dagster", "instance", "migrate"],

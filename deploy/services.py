@@ -1,4 +1,4 @@
-"""The services of the recipe, in the order in which they start: what each runs, what it may know, when it is ready."""
+"""The services of the deployment, in the order in which they start: what each runs, what it may know, when it is ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from c2tc_pipeline.common.errors import InputError
 from deploy import preparing, probes
 from deploy.layout import HOST, Layout
-from deploy.preparing import RECIPE, S3_SECRETS
+from deploy.preparing import FILES, S3_SECRETS
 
 _WEED_PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc")
 
@@ -180,7 +180,7 @@ def _code(layout: Layout) -> Service:
         "code-server",
         [
             *(sys.executable, "-m", "dagster", "code-server", "start", "-m", "c2tc_pipeline.definitions"),
-            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(RECIPE.parent)),
+            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(FILES.parent)),
         ],
         # Runs are its children. They read sources, whose credentials are in the caller's environment.
         layout.environment("C2TC_POSTGRES_PASSWORD", *S3_SECRETS, outer=os.environ),

@@ -1,4 +1,4 @@
-"""The recipe for real: every service on loopback, a table through it, a clean stop, and a service that dies."""
+"""The deployment: every service on loopback, a table through it, a clean stop, and a service that dies."""
 
 from __future__ import annotations
 
