@@ -1,4 +1,4 @@
-"""The services of the deployment, in the order in which they start: what each runs, what it may know, when it is ready."""
+"""The services of the deployment in start order: what each runs, which secrets it gets, when it is ready."""
 
 from __future__ import annotations
 
