@@ -38,9 +38,8 @@ def main() -> None:
 @main.command()
 @click.argument("sizes", nargs=-1, type=click.IntRange(1))
 def catalogue(sizes: tuple[int, ...]) -> None:
-    """Definitions, ticks and pages of catalogues of SIZES tables times three ratios; 30, 100 and 300 by default."""
+    """Definitions and ticks of catalogues of SIZES tables times three ratios; 30, 100 and 300 by default."""
     from c2tc_pipeline.pipeline.instance import open_instance
-    from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
     from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all
     from c2tc_pipeline_tests.tools.load import catalogues as measure
 
@@ -58,8 +57,6 @@ def catalogue(sizes: tuple[int, ...]) -> None:
             _table(f"{size} tables: loading", loading, ("what", "CPU seconds", "MB more"))
             names = ("evaluation", "CPU seconds", "statements", "records", "runs requested")
             _table(f"{size} tables: ticks", (tuple(asdict(tick).values()) for tick in ticks), names)
-            with Site(folder) as site, running_dashboard(site) as dashboard:
-                _table(f"{size} tables: pages", measure.page_seconds(dashboard), ("page", "seconds"))
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""Catalogues of many small tables: what sensors, schedules, steps, definitions and pages cost with them."""
+"""Catalogues of many small tables: what sensors, schedules, steps and definitions cost with them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import datetime
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -29,7 +28,6 @@ from c2tc_pipeline.pipeline.ledger import Ledger
 from c2tc_pipeline.pipeline.sensors import source_sensor
 from c2tc_pipeline.pipeline.versioning import BY_CELL, Partitions
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
-from c2tc_pipeline_tests.pipeline.live import Dashboard
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 NIGHT = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
@@ -50,17 +48,6 @@ definitions.build_defs().get_repository_def().get_all_jobs()
 cpu, after = time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps([cpu, (after - before) / 1e3]))
 """
-# The queries behind the pages of the dashboard, shortened to what costs time.
-QUERIES = {
-    "asset graph": """{ assetNodes { id assetKey { path } groupName kinds jobNames dependencyKeys { path } } }""",
-    "asset graph, states": """{ assetNodes { id partitionStats { numMaterialized numPartitions numFailed }
-        assetMaterializations(limit: 1) { timestamp runId } staleStatus } }""",
-    "events of an asset": """{ assetNodeOrError(assetKey: {path: ["raw_table"]}) { ... on AssetNode {
-        assetMaterializations(limit: 50) { timestamp partition tags { key value } metadataEntries { label } } } } }""",
-    "runs": """{ runsOrError(limit: 25) { ... on Runs { count results { id status tags { key value } } } } }""",
-    "automation": """{ repositoriesOrError { ... on RepositoryConnection { nodes { sensors { name
-        sensorState { status } } schedules { name scheduleState { status } } } } } }""",
-}
 
 
 def make_catalogue(folder: Path, tables: int) -> Catalogue:
@@ -193,15 +180,3 @@ def validate_definitions(folder: Path) -> float:
 def _environment(folder: Path) -> dict[str, str]:
     place = {"C2TC_CATALOGUE": "catalog.yaml", "C2TC_STORAGE": "store", "DAGSTER_HOME": "home"}
     return {**os.environ, **{name: str(folder / path) for name, path in place.items()}}
-
-
-def page_seconds(dashboard: Dashboard, repeats: int = 5) -> Iterator[tuple[str, float]]:
-    """Return the median time of the dashboard's answer to each of its main pages."""
-    for name, query in QUERIES.items():
-        dashboard.ask(query)  # the first answer also fills caches
-        seconds = []
-        for _ in range(repeats):
-            began = time.perf_counter()
-            dashboard.ask(query)
-            seconds.append(time.perf_counter() - began)
-        yield name, statistics.median(seconds)
