@@ -111,7 +111,7 @@ def gc(
     """
     import time
 
-    from c2tc_pipeline.pipeline.pins import PINNED
+    from c2tc_pipeline.pipeline import PINNED
     from c2tc_pipeline.storage.folder_leftovers import collect_folder, collect_scratch
     from c2tc_pipeline.storage.leftover import Rule, State
     from c2tc_pipeline.storage.store_leftovers import collect_store

@@ -11,10 +11,9 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.baseline import baseline_schema
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
 from c2tc_pipeline.pipeline.values import CondensedTable
+from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import failure_sentence, unfit
 from c2tc_pipeline.tables.spec import TableSpec

@@ -18,6 +18,7 @@ from c2tc_pipeline.pipeline import runner
 from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun
+from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline.storage.artefact import verify_directory
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
@@ -36,11 +37,13 @@ PEOPLE = {
 
 @dataclass
 class TwoRuns:
-    """A catalogue with a good and a bad table, then one ratio of the good one again."""
+    """All of a catalogue with a good and a bad table, then one ratio of the good one: kept, forced, with a setting."""
 
     folder: Path
     first: Result
+    kept: Result
     again: Result
+    changed: Result
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +58,10 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoRuns]:
         mixed_table().to_parquet("data/p.parquet")
         mixed_table().drop(columns="outcome").to_parquet("data/v.parquet")
         first = CliRunner().invoke(main, ["run"])
-        again = CliRunner().invoke(main, ["run", "--table", "people", "--ratio", "0.1"])
-        yield TwoRuns(folder, first, again)
+        one = ["run", "--table", "people", "--ratio", "0.1"]
+        kept, again = CliRunner().invoke(main, one), CliRunner().invoke(main, [*one, "--force"])
+        write_catalogue(people={**PEOPLE, "evaluation": {"seeds": 2, "models": ["boosting"]}})
+        yield TwoRuns(folder, first, kept, again, CliRunner().invoke(main, [*one, "--out", "elsewhere"]))
 
 
 def lines(result: Result) -> list[list[str]]:
@@ -107,6 +112,17 @@ def test_results(two_runs: TwoRuns) -> None:
     verify_directory(folder, kind="pipeline-results")
 
 
+def test_what_is_up_to_date_is_not_made_again(two_runs: TwoRuns) -> None:
+    for result, made in ((two_runs.kept, []), (two_runs.changed, ["evaluation_scores", "report", "leaderboard"])):
+        assert result.exit_code == 0, result.stderr
+        assert [line[1] for line in lines(result)] == made
+        kept = [line.split()[1] for line in result.stderr.splitlines() if line.startswith("= ")]
+        assert [*kept, *made] == sorted([*kept, *made], key=list(PARENTS).index)
+        assert set(kept) | set(made) == set(PARENTS)
+        assert "0.05" not in result.stdout
+        assert "people/report.html" in result.stdout
+
+
 def test_one_ratio_again(two_runs: TwoRuns) -> None:
     assert two_runs.again.exit_code == 0, two_runs.again.stderr
     cached = [line.split()[1] for line in two_runs.again.stderr.splitlines() if line.endswith("cached")]
@@ -117,12 +133,9 @@ def test_one_ratio_again(two_runs: TwoRuns) -> None:
     # The report is about both ratios, and so is the folder.
     assert (two_runs.folder / "runs" / "results" / "people" / "0.05" / "condensed.parquet").is_file()
     with open_instance(two_runs.folder / "runs" / "dagster") as instance:
-        assert [(run.job_name, run.tags.get("dagster/partition")) for run in reversed(instance.get_runs())][-4:] == [
-            ("ingest_job", "people"),
-            ("condense_job", "people|0.1"),
-            ("report_job", "people"),
-            ("leaderboard_job", None),
-        ]
+        forced = [("ingest_job", "people"), ("condense_job", "people|0.1"), ("report_job", "people")]
+        found = [(run.job_name, run.tags.get("dagster/partition")) for run in reversed(instance.get_runs())]
+        assert found[-7:] == [*forced, ("leaderboard_job", None), *forced[1:], ("leaderboard_job", None)]
 
 
 def no_catalogue() -> list[str]:

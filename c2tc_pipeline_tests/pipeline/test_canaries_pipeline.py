@@ -17,7 +17,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import webhook
+from c2tc_pipeline.pipeline import sensors
 from c2tc_pipeline.pipeline.sensors import (
     DASHBOARD_VARIABLE,
     WEBHOOK_VARIABLE,
@@ -164,7 +164,7 @@ def test_no_canary_is_left_anywhere(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(webhook, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(sensors, "WEBHOOK_PAUSE_SECONDS", 0)
     monkeypatch.setenv("WAREHOUSE", postgresql.dsn)
     to_postgresql(mixed_table(), postgresql, TABLE)
     rig.add("people", source={"postgresql": {"table": TABLE, "dsn_env": "WAREHOUSE"}})

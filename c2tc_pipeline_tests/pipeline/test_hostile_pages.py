@@ -15,8 +15,7 @@ from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline.reports.wording import printable
-from c2tc_pipeline_tests.pipeline.live import Dashboard, Site
-from c2tc_pipeline_tests.pipeline.shown_site import CELL, CLOSED, TABLE, shown_site
+from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
 from c2tc_pipeline_tests.tools.browser import Page
 from c2tc_pipeline_tests.tools.hostile_tables import MARK, Listener, hostile_table, hostile_texts, listening
 

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
+from c2tc_pipeline.pipeline.steps import AssetOptions
 from c2tc_pipeline.pipeline.values import TableEncoder
 from c2tc_pipeline.tables.table import Table
 

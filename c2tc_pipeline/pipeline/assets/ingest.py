@@ -6,9 +6,8 @@ import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.baseline import baseline_schema
-from c2tc_pipeline.pipeline.deliveries import SOURCE_TAG
+from c2tc_pipeline.pipeline.ledger import SOURCE_TAG
+from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.fingerprint import fingerprint_size
 from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures

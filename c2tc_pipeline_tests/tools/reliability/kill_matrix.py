@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from c2tc_pipeline.pipeline.instance import end_dead_runs
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.run_processes import end_dead_runs
 from c2tc_pipeline.pipeline.versioning import partition_keys
 from c2tc_pipeline.storage.files import TIMINGS_NAME
 from c2tc_pipeline.storage.folder_leftovers import collect_folder

@@ -20,7 +20,7 @@ import dagster as dg
 import c2tc_pipeline
 from c2tc_pipeline.pipeline.assets import ingest
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.step_frame import StepFrame
+from c2tc_pipeline.pipeline.steps import Step
 from c2tc_pipeline.storage import artefact
 from c2tc_pipeline.storage.files import files_below
 from c2tc_pipeline.storage.keys import MANIFEST_FOLDER
@@ -48,14 +48,14 @@ def _change(owner: object, name: str, function: object) -> None:
 
 def _before_the_read(folder: Path, asset: str) -> None:
     if asset in SOURCES:
-        begin = StepFrame.__init__
+        begin = Step.__init__
 
-        def die_at_begin(self: StepFrame, context: Any, *arguments: Any) -> None:
+        def die_at_begin(self: Step, context: Any, *arguments: Any) -> None:
             if context.asset_key.to_user_string() == asset:
                 die()
             begin(self, context, *arguments)
 
-        _change(StepFrame, "__init__", die_at_begin)
+        _change(Step, "__init__", die_at_begin)
         return
     load = StoreIOManager.load_input
 
@@ -84,20 +84,20 @@ def _in_compute(
     asset: str, *, at_begin: Callable[[], object] = lambda: None, at_end: Callable[[], object] = lambda: None
 ) -> None:
     """Let something happen when a step has its inputs, and when it has its result."""
-    begin, result = StepFrame.__init__, StepFrame.result
+    begin, result = Step.__init__, Step.result
 
-    def begun(self: StepFrame, *arguments: Any) -> None:
+    def begun(self: Step, *arguments: Any) -> None:
         begin(self, *arguments)
         if self.asset == asset:
             at_begin()
 
-    def ended(self: StepFrame, *arguments: Any, **options: Any) -> Any:
+    def ended(self: Step, *arguments: Any, **options: Any) -> Any:
         if self.asset == asset:
             at_end()
         return result(self, *arguments, **options)
 
-    _change(StepFrame, "__init__", begun)
-    _change(StepFrame, "result", ended)
+    _change(Step, "__init__", begun)
+    _change(Step, "result", ended)
 
 
 class _Calls:
@@ -119,21 +119,21 @@ class _Calls:
 
 def count_calls(folder: Path) -> None:
     """Write down how many calls each step takes, for :func:`killed_at` to choose one of them."""
-    begin, result, calls = StepFrame.__init__, StepFrame.result, _Calls()
+    begin, result, calls = Step.__init__, Step.result, _Calls()
 
-    def begun(self: StepFrame, *arguments: Any) -> None:
+    def begun(self: Step, *arguments: Any) -> None:
         begin(self, *arguments)
         calls.start()
 
-    def ended(self: StepFrame, *arguments: Any, **options: Any) -> Any:
+    def ended(self: Step, *arguments: Any, **options: Any) -> Any:
         sys.setprofile(None)
         path = folder / CALLS_NAME
         known = json.loads(path.read_text()) if path.exists() else {}
         path.write_text(json.dumps({**known, self.asset: calls.count}))
         return result(self, *arguments, **options)
 
-    _change(StepFrame, "__init__", begun)
-    _change(StepFrame, "result", ended)
+    _change(Step, "__init__", begun)
+    _change(Step, "result", ended)
 
 
 def _mid_compute(share: float) -> Callable[[Path, str], None]:
