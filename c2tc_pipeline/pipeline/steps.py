@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from c2tc_pipeline.common.devices import Fallback, watch_fallbacks
-from c2tc_pipeline.common.engines import LOCAL_ENGINE
+from c2tc_pipeline.common.devices import LOCAL_ENGINE, Fallback, watch_fallbacks
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import PeakWatch
 from c2tc_pipeline.pipeline.automation import automation_condition
