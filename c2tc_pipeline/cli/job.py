@@ -21,9 +21,8 @@ from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
 from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.storage.artefact import check_target, publish_directory
+from c2tc_pipeline.storage.artefact import ScratchDirectory, check_target, publish_directory
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.holds import ScratchDirectory
 from c2tc_pipeline.storage.parquet import write_parquet
 from c2tc_pipeline.tables.blocks import SourceBlocks, is_large
 from c2tc_pipeline.tables.delivery import read_delivery

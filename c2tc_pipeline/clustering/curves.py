@@ -28,9 +28,9 @@ from c2tc_pipeline.clustering.curve import ClassCurve
 from c2tc_pipeline.clustering.engine import Engine
 from c2tc_pipeline.clustering.partition import own_gaps
 from c2tc_pipeline.clustering.row_source import HeldRows, RowSource
-from c2tc_pipeline.storage.arrays import open_arrays
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.parquet import open_arrays
 
 # Part of every cache key: raise it when the numbers that this file produces change.
 

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from c2tc_pipeline.clustering.row_numbers import read_into
-from c2tc_pipeline.storage.s3_backend import S3Backend
+from c2tc_pipeline.storage.backend import Backend
 
 # Rows whose bytes are hashed at once.
 _HASHED_ROWS = 65_536
@@ -165,14 +165,14 @@ class StoredRows(RowSource):
         """Give out what reads a run of rows."""
         if self.path.startswith("s3://"):
             folder, _, name = self.path.removeprefix("s3://").rpartition("/")
-            yield partial(self._object_run, S3Backend(folder), name)
+            yield partial(self._object_run, Backend(f"s3://{folder}"), name)
             return
         with open(self.path, "rb", buffering=0) as stream:
             yield partial(self._file_run, stream.fileno())
 
-    def _object_run(self, backend: S3Backend, name: str, start: int, stop: int) -> np.ndarray:
+    def _object_run(self, backend: Backend, name: str, start: int, stop: int) -> np.ndarray:
         begin, end = (self.offset + row * self.row_bytes for row in (start, stop))
-        content = backend.read_range(name, begin, end)
+        content = backend.read_bytes(name, begin, end)
         if len(content) < end - begin:
             raise self._cut_short()
         return np.frombuffer(content, self.dtype).reshape(stop - start, self.columns)

@@ -16,9 +16,9 @@ import pandas as pd
 
 from c2tc_pipeline.evaluation.stored import read_scores, write_scores
 from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
-from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 from c2tc_pipeline.storage.hashing import hash_file, hash_frame, hash_json
-from c2tc_pipeline.storage.holds import ScratchDirectory
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.validated import ValidatedTable
 

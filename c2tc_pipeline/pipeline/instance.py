@@ -12,7 +12,7 @@ import dagster as dg
 import yaml
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.local_backend import LocalBackend
+from c2tc_pipeline.storage.backend import Backend
 
 SETTINGS = Path(__file__).with_name("dagster.yaml")
 _LAUNCHER = {"module": "c2tc_pipeline.pipeline.launcher", "class": "ForkingRunLauncher"}
@@ -50,7 +50,7 @@ def prepare_home(home: str | Path) -> Path:
         raise InputError(
             f"The folder {folder} can't be made ({error.strerror}); set DAGSTER_HOME to another."
         ) from None
-    LocalBackend(folder).put_if_absent(SETTINGS.name, SETTINGS.read_bytes())
+    Backend(folder).put_if_absent(SETTINGS.name, SETTINGS.read_bytes())
     return folder
 
 

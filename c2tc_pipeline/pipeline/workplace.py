@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.roots import split_root
+from c2tc_pipeline.storage.backend import split_root
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 

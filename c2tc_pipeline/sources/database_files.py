@@ -13,8 +13,8 @@ from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.selection import Selection
 from c2tc_pipeline.sources.source import Source
 from c2tc_pipeline.sources.values import ValuesHash
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.storage.holds import ScratchDirectory
 
 # What is written but not yet part of the file lies beside it.
 _LOGS = ("-wal", ".wal")

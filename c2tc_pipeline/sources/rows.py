@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.csv_types import CellType, ColumnGuess, cast_column
-from c2tc_pipeline.storage.holds import ScratchDirectory
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,10 +15,8 @@ from click.testing import CliRunner
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.cli import forgetting
 from c2tc_pipeline.cli.main import main
-from c2tc_pipeline.storage import artefact
 from c2tc_pipeline_tests.cli.test_cli_mistakes import assert_refused
 from c2tc_pipeline_tests.condensation.test_forget import check_forgotten
-from c2tc_pipeline_tests.storage.test_races import cannot_exchange
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import data_hashes, everything_below, mixed_table
 
@@ -199,12 +197,9 @@ def test_a_directory_that_is_none(run: Run) -> None:
     assert_refused(run, ["forget", "mine", "--ids", "ids.txt"], "it is not a c2tc artefact")
 
 
-@pytest.mark.parametrize("exchanging", [True, False])
 def test_what_another_forgot_meanwhile_does_not_come_back(
-    run: Run, small: None, monkeypatch: pytest.MonkeyPatch, exchanging: bool
+    run: Run, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not exchanging:
-        monkeypatch.setattr(artefact, "exchange", cannot_exchange)
     other = Path("other.txt")
     other.write_text("150\n")
     reports: list[str] = []

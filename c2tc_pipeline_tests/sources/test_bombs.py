@@ -28,7 +28,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
-from c2tc_pipeline.storage.arrays import open_arrays
+from c2tc_pipeline.storage.parquet import open_arrays
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.frames import LIMIT_VARIABLE, most_table_bytes
 from c2tc_pipeline.tables.readers import read_table

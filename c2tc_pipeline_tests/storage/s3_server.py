@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage.s3_backend import S3Access
+from c2tc_pipeline.storage.backend import S3Access
 
 BUCKET = "artefacts"
 # Words that occur nowhere else, so that a leak of either is found by searching for it.

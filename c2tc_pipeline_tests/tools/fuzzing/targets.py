@@ -21,11 +21,10 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source, resolve_address
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.storage.artefact import verify_directory
+from c2tc_pipeline.storage.backend import Backend, split_root
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.keys import check_key
-from c2tc_pipeline.storage.local_backend import LocalBackend
-from c2tc_pipeline.storage.roots import split_root
-from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.storage.maintenance import Collector
+from c2tc_pipeline.storage.store import ArtefactStore, check_key
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.readers import read_table
 from c2tc_pipeline.tables.spec import TableSpec
@@ -216,7 +215,7 @@ def _accepted_as_key(text: str, folder: Path) -> None:
     path = (folder / check_key(text)).resolve()
     assert path.is_relative_to(folder.resolve())
     assert path != folder.resolve()
-    LocalBackend(folder).list_files(text)
+    Backend(folder).list_files(text)
 
 
 def _accepted_as_table(text: str, folder: Path) -> None:
@@ -294,7 +293,7 @@ def _read_store(case: bytes, good: Path, folder: Path) -> None:
     from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 
     made = folders.unfolded(case, good, folder)
-    ArtefactStore(made).leftovers("validated_table/people")
+    list(Collector(older_than=0, dry_run=True).store(ArtefactStore(made)))
     StoreIOManager(root=str(made)).read("validated_table", "people")
 
 

@@ -26,7 +26,7 @@ from c2tc_pipeline.reports.markup import Column
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS
 from c2tc_pipeline.sources.location import without_secrets
-from c2tc_pipeline.storage.keys import check_key
+from c2tc_pipeline.storage.store import check_key
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.readers import read_table
 from c2tc_pipeline_tests.tools.fuzzing.corpus import parquet_files

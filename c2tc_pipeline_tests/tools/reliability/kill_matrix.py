@@ -20,7 +20,7 @@ from typing import Any
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.run_processes import end_dead_runs
 from c2tc_pipeline.pipeline.versioning import partition_keys
-from c2tc_pipeline.storage.files import TIMINGS_NAME
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME
 from c2tc_pipeline.storage.folder_leftovers import collect_folder
 from c2tc_pipeline.storage.keys import MANIFEST_FOLDER
 from c2tc_pipeline.storage.leftover import Rule

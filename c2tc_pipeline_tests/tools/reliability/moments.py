@@ -22,10 +22,10 @@ from c2tc_pipeline.pipeline.assets import ingest
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.step_frame import StepFrame
 from c2tc_pipeline.storage import artefact
-from c2tc_pipeline.storage.files import files_below
+from c2tc_pipeline.storage.manifest import files_below
 from c2tc_pipeline.storage.keys import MANIFEST_FOLDER
-from c2tc_pipeline.storage.local_backend import LocalBackend
-from c2tc_pipeline.storage.s3_backend import S3Backend
+from c2tc_pipeline.storage.backend import Backend
+from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.store import ArtefactStore
 
 _OURS = str(Path(c2tc_pipeline.__file__).parent)

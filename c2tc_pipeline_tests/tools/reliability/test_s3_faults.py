@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage.s3_backend import S3Backend
+from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.storage.verification import verify_store
 from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
