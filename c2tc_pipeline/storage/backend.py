@@ -1,9 +1,8 @@
 """Files in a storage root through fsspec: a local directory, an S3 bucket or this process's memory.
 
-Every file appears whole or not at all. Local directories are used in place, with hard links for put-if-absent and
-fsync; files of other places pass through a temporary directory. Uploads are calls that take a whole file: a handle
-opened by s3fs for writing publishes what it got so far when an exception interrupts it. Messages never show
-credentials, nor text of the client libraries, which might.
+Every file appears whole or not at all. Local directories are used in place; files of other places pass through a
+temporary directory and are uploaded whole, since an s3fs handle publishes what it has when an exception interrupts it.
+Messages never show credentials, nor text of the client libraries, which might.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.artefact import ScratchDirectory
@@ -55,9 +54,7 @@ class StoredFile:
 def split_root(root: str | Path) -> tuple[str, str]:
     """Return the scheme and the rest of a storage root; a refused root is not repeated, as it may hold a password."""
     text = os.fspath(root)
-    scheme, found, rest = text.partition("://")
-    if not found:
-        scheme, rest = "file", text
+    scheme, rest = text.split("://", 1) if "://" in text else ("file", text)
     if scheme not in ("file", "s3", "memory"):
         raise InputError(f"The storage root has an unknown form; give {_FORMS}.")
     if scheme == "file":
@@ -83,8 +80,7 @@ class Backend:
         self.local = Path(os.path.abspath(folder)) if scheme == "file" else None
         self.root = f"{scheme}://{folder}" if self.local is None else str(self.local)
         self._on_s3 = scheme == "s3"
-        self._bucket, _, prefix = folder.partition("/")
-        self._prefix = f"{prefix}/" if prefix else ""
+        self._bucket, _, self._prefix = f"{folder}/".partition("/")
         # Without the caches of s3fs: other writers change the bucket, and instances would keep the credentials.
         options = {**vars(access or S3Access()), "use_listings_cache": False, "skip_instance_cache": True}
         self._files = fsspec.filesystem(scheme, **(options if self._on_s3 else {}))
@@ -114,10 +110,8 @@ class Backend:
                 self._files.pipe_file(self.address(path), content, mode="create")
         except OSError:
             # Servers refuse with different errors, and a repeated put whose first answer was lost is refused too.
-            try:
+            with suppress(FileNotFoundError):
                 return self.read_bytes(path) == content
-            except FileNotFoundError:
-                pass
             raise
         return True
 
@@ -132,13 +126,12 @@ class Backend:
             return list_directory(self.local / folder, self.local)
         start = len(self.root.partition("://")[2]) + 1
         with self._calls(folder):
-            found = self._files.find(self.address(folder), detail=True)
-        return [
-            StoredFile(name.lstrip("/")[start:], info["size"], _timestamp(info))
-            for name, info in sorted(found.items())
             # If a file appears while s3fs lists an empty folder, it returns the folder.
-            if info["type"] == "file"
-        ]
+            found = self._files.find(self.address(folder), detail=True).items()
+            files = sorted((name, info) for name, info in found if info["type"] == "file")
+            times = [info.get("LastModified") or self._files.modified(name) for name, info in files]
+        stored = zip(files, times, strict=True)
+        return [StoredFile(name.lstrip("/")[start:], info["size"], time.timestamp()) for (name, info), time in stored]
 
     def list_files(self, folder: str) -> list[str]:
         """Return the paths of all files below a folder, sorted."""
@@ -146,12 +139,12 @@ class Backend:
 
     def delete(self, path: str) -> None:
         """Remove a file; a missing one is ignored."""
-        with contextlib.suppress(FileNotFoundError), self._calls(path):
+        with suppress(FileNotFoundError), self._calls(path):
             self._files.rm_file(self.address(path))
 
     def remove_folder(self, folder: str) -> None:
         """Remove a folder and all files below it; a missing one is ignored."""
-        with contextlib.suppress(FileNotFoundError), self._calls(folder, needs_file=True):
+        with suppress(FileNotFoundError), self._calls(folder, needs_file=True):
             self._files.rm(self.address(folder), recursive=True)
 
     @contextmanager
@@ -180,29 +173,27 @@ class Backend:
             yield self.local / folder
             return
         with ScratchDirectory() as directory:
-            for name in names:
-                target = Path(directory, name)
+            for path, target in ((f"{folder}/{name}", Path(directory, name)) for name in names):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                path = f"{folder}/{name}"
-                with contextlib.suppress(FileNotFoundError), self._calls(path, needs_file=True):
+                with suppress(FileNotFoundError), self._calls(path, needs_file=True):
                     self._files.get_file(self.address(path), str(target))
             yield Path(directory)
 
-    def unfinished(self) -> dict[str, StoredFile]:
-        """Return multipart uploads to S3 that were not completed, by upload id; at most a thousand at a time."""
+    def unfinished(self) -> list[tuple[StoredFile, Callable[[], object]]]:
+        """Return multipart uploads to S3 that were not completed, a thousand at most, and what aborts each."""
         if not self._on_s3:
-            return {}
+            return []
+        where, abort = {"Bucket": self._bucket, "Prefix": self._prefix}, self._files.abort_mpu
         with self._calls(""):
-            answer = self._files.call_s3("list_multipart_uploads", Bucket=self._bucket, Prefix=self._prefix)
-        return {
-            each["UploadId"]: StoredFile(each["Key"].removeprefix(self._prefix), 0, each["Initiated"].timestamp())
-            for each in answer.get("Uploads") or []
-        }
-
-    def abort_upload(self, path: str, upload: str) -> None:
-        """Abort an unfinished multipart upload of a file."""
-        with self._calls(path):
-            self._files.call_s3("abort_multipart_upload", Bucket=self._bucket, Key=self._prefix + path, UploadId=upload)
+            uploads = self._files.call_s3("list_multipart_uploads", **where).get("Uploads") or []
+        names = [each["Key"].removeprefix(self._prefix) for each in uploads]
+        return [
+            (
+                StoredFile(name, 0, each["Initiated"].timestamp()),
+                partial(abort, self._bucket, each["Key"], each["UploadId"]),
+            )
+            for name, each in zip(names, uploads, strict=True)
+        ]
 
     @contextmanager
     def _calls(self, path: str, *, needs_file: bool = False) -> Iterator[None]:
@@ -211,33 +202,23 @@ class Backend:
             with contextlib.nullcontext() if self.local else _MEMORY_LOCK:
                 yield
             return
+        shown = repr(self.address(path))
         try:
             yield
         except PermissionError:
-            raise InputError(
-                f"Access to {self.address(path)!r} was refused; check the credentials and their rights."
-            ) from None
+            raise InputError(f"Access to {shown} was refused; check the credentials and their rights.") from None
         except FileNotFoundError:
             if needs_file:
                 raise
-            raise InputError(
-                f"There is no bucket {self._bucket!r}; create it or choose another storage root."
-            ) from None
+            raise InputError(f"There is no bucket {self._bucket!r}; create it or choose another root.") from None
         except Exception as error:
             # botocore's errors have no common base class, and importing botocore only to name them is slow.
             if not type(error).__module__.startswith(("botocore", "aiobotocore")):
                 raise
             if "Credentials" in type(error).__name__:
-                raise InputError(
-                    f"No credentials for {self.address(path)!r}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                    "or AWS_PROFILE."
-                ) from None
-            raise ConnectionError(f"{self.address(path)!r} could not be reached ({type(error).__name__}).") from None
-
-
-def _timestamp(info: dict[str, Any]) -> float:
-    time = info["LastModified"] if "LastModified" in info else info["created"]
-    return float(time) if isinstance(time, int | float) else float(time.timestamp())
+                variables = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+                raise InputError(f"No credentials for {shown}; set {variables}.") from None
+            raise ConnectionError(f"{shown} could not be reached ({type(error).__name__}).") from None
 
 
 def list_directory(directory: Path, root: Path | None = None) -> list[StoredFile]:
@@ -245,12 +226,12 @@ def list_directory(directory: Path, root: Path | None = None) -> list[StoredFile
     found = []
     for path in sorted(directory.rglob("*")):
         name = relative_name(path, root or directory)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            state = path.lstat()
             if path.is_symlink() or not path.is_dir():
-                state = path.lstat()
                 found.append(StoredFile(name, state.st_size, state.st_mtime))
             elif not any(path.iterdir()):
-                found.append(StoredFile(f"{name}/", 0, path.stat().st_mtime))
+                found.append(StoredFile(f"{name}/", 0, state.st_mtime))
     return found
 
 
@@ -269,9 +250,7 @@ def _link_if_absent(target: Path, content: bytes, root: Path) -> bool:
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise
-        raise InputError(
-            f"Storage folder {str(target.parent)!r} is read-only or without hard links; choose another storage root."
-        ) from None
+        raise InputError(f"Storage folder {str(target.parent)!r} is read-only or has no hard links.") from None
     finally:
         private.unlink(missing_ok=True)
     _sync_up(target.parent, root)
@@ -284,14 +263,12 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTDIR, *_NOT_WRITABLE):
             raise
-        raise InputError(
-            f"Storage folder {str(folder)!r} can't be made ({error.strerror}); choose another storage root."
-        ) from None
+        raise InputError(f"Storage folder {str(folder)!r} can't be made ({error.strerror}).") from None
 
 
 def _sync_up(folder: Path, root: Path) -> None:
     """Flush the names in a folder and its parents up to the root."""
-    while folder != root:
-        sync_folder(folder)
-        folder = folder.parent
-    sync_folder(folder)
+    for each in (folder, *folder.parents):
+        sync_folder(each)
+        if each == root:
+            return

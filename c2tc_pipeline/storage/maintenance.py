@@ -144,9 +144,8 @@ class Collector:
             except DamagedArtefactError as error:
                 # Which files its manifest names is unknown, so none is removed.
                 yield Leftover(backend.address(key), f"left alone, since: {error}", 0, "unclear")
-        for upload, file in backend.unfinished().items():
-            remove = partial(backend.abort_upload, file.path, upload)
-            yield self._collect(backend.address(file.path), "an upload that did not end", [file], remove)
+        for file, abort in backend.unfinished():
+            yield self._collect(backend.address(file.path), "an upload that did not end", [file], abort)
 
     def folder(self, folder: Path) -> Iterator[Leftover]:
         """Collect what killed writers left beside published directories, at any depth; restore replaced ones."""
@@ -157,7 +156,8 @@ class Collector:
     def scratch(self) -> Iterator[Leftover]:
         """Collect temporary directories of this user's processes that have ended."""
         for path in sorted(Path(tempfile.gettempdir()).glob(f"{SCRATCH_PREFIX}*")):
-            if not _is_running(path.name.removeprefix(SCRATCH_PREFIX).partition("-")[0]):
+            # Where there is no /proc, the age has to do.
+            if not Path("/proc", path.name.removeprefix(SCRATCH_PREFIX).partition("-")[0]).exists():
                 yield from self._directory(path, "the temporary directory of a process that ended")
 
     def _unpublished(self, store: ArtefactStore, key: str, stored: _Key) -> Iterator[Leftover]:
@@ -247,13 +247,3 @@ def _discard(path: Path) -> None:
 
 def _writers(store: ArtefactStore, key: str) -> set[str]:
     return {store.published(key, version).writer for version in store.versions(key)}
-
-
-def _is_running(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        pass
-    return True
