@@ -18,15 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.manifest import (
-    check_files,
-    files_below,
-    open_manifest,
-    relative_name,
-    seal_manifest,
-    sync_directory,
-    sync_folder,
-)
+from c2tc_pipeline.storage import manifest as manifests
+from c2tc_pipeline.storage.manifest import files_below, relative_name, sync_folder
 
 MANIFEST_NAME = "manifest.json"
 # Endings of the hidden siblings of an artefact: one being written, and one being replaced.
@@ -64,8 +57,8 @@ def publish_directory(
     private.mkdir()
     try:
         write(private)
-        (private / MANIFEST_NAME).write_bytes(seal_manifest(private, kind=kind, settings=settings or {}))
-        sync_directory(private)
+        (private / MANIFEST_NAME).write_bytes(manifests.seal_manifest(private, kind=kind, settings=settings or {}))
+        manifests.sync_directory(private)
         _swap_in(private, target, kind=kind, replace=replace, instead_of=instead_of)
         sync_folder(target.parent)
     except BaseException:
@@ -95,12 +88,9 @@ def check_target(
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise InputError(f"Output {str(target)!r} exists and is not a directory; choose another path.")
     ancestor = next((folder for folder in target.parents if folder.exists()), None)
-    if ancestor is not None and not ancestor.is_dir():
-        raise InputError(f"Output {str(target)!r} can't be made: {str(ancestor)!r} is a file; choose another path.")
-    if ancestor is not None and not os.access(ancestor, os.W_OK | os.X_OK):
-        raise InputError(
-            f"Output {str(target)!r} can't be made: {str(ancestor)!r} may not be written to; choose another path."
-        )
+    if ancestor is not None and not (ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)):
+        wrong = "may not be written to" if ancestor.is_dir() else "is a file"
+        raise InputError(f"Output {str(target)!r} can't be made: {str(ancestor)!r} {wrong}; choose another path.")
     changed = f"Directory {str(target)!r} was replaced or removed meanwhile; run again."
     if not (target.exists() or restore(target)) or not any(target.iterdir()):
         if instead_of is not None:
@@ -137,7 +127,7 @@ def read_manifest(directory: str | Path) -> dict[str, Any]:
         content = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"Directory {str(directory)!r} has no {MANIFEST_NAME}: it is not a c2tc artefact.") from None
-    return open_manifest(content, str(path))
+    return manifests.open_manifest(content, str(path))
 
 
 def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[str, Any]:
@@ -146,7 +136,7 @@ def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[
     manifest = read_manifest(directory)
     if kind is not None and manifest["kind"] != kind:
         raise InputError(f"Directory {str(directory)!r} holds a {manifest['kind']!r} artefact, not a {kind!r}.")
-    check_files(directory, manifest, str(directory))
+    manifests.check_files(directory, manifest, str(directory))
     return manifest
 
 

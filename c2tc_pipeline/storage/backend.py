@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -224,15 +225,17 @@ class Backend:
 def list_directory(directory: Path, root: Path | None = None) -> list[StoredFile]:
     """List a local directory at any depth; fsspec omits a whole folder if a file in it vanishes meanwhile."""
     found = []
-    for path in sorted(directory.rglob("*")):
-        name = relative_name(path, root or directory)
-        with suppress(FileNotFoundError, NotADirectoryError):
-            state = path.lstat()
-            if path.is_symlink() or not path.is_dir():
-                found.append(StoredFile(name, state.st_size, state.st_mtime))
-            elif not any(path.iterdir()):
-                found.append(StoredFile(f"{name}/", 0, state.st_mtime))
-    return found
+    for parent, folders, files in os.walk(directory):
+        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
+        for path in [Path(parent, name) for name in (*files, *links)] or ([] if folders else [Path(parent)]):
+            # What other processes remove meanwhile is not listed.
+            with suppress(FileNotFoundError):
+                state, name = path.lstat(), relative_name(path, root or directory)
+                is_folder = stat.S_ISDIR(state.st_mode)
+                found.append(
+                    StoredFile(f"{name}/" if is_folder else name, 0 if is_folder else state.st_size, state.st_mtime)
+                )
+    return sorted(found, key=lambda file: file.path)
 
 
 def _link_if_absent(target: Path, content: bytes, root: Path) -> bool:

@@ -23,13 +23,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.artefact import MANIFEST_NAME, PARTIAL, RETIRED, SCRATCH_PREFIX, read_manifest, restore
 from c2tc_pipeline.storage.backend import StoredFile, list_directory
 from c2tc_pipeline.storage.manifest import MISSING, DamagedArtefactError, damage_of
-from c2tc_pipeline.storage.store import NOTHING, ArtefactStore, check_key, data_folder, is_writer, manifest_path
+from c2tc_pipeline.storage.store import NOTHING, WRITER, ArtefactStore, Published, check_key, data_folder, manifest_path
 
 _CACHE_ENTRY = re.compile(r"[0-9a-f]{64}")
 _MANIFEST_PATH = re.compile(r"(?P<key>.+)/manifests/(?P<version>\d{8,})\.json")
@@ -52,7 +53,7 @@ def verify_store(store: ArtefactStore) -> Iterator[Checked]:
     """Check every version in a store against its manifest, but for those that were collected."""
     backend = store.backend
     listed = backend.list_files("")
-    existing, seen = set(listed), set()
+    existing = set(listed)
     for path, match in ((path, _MANIFEST_PATH.fullmatch(path)) for path in listed):
         if match is None:
             continue
@@ -64,9 +65,8 @@ def verify_store(store: ArtefactStore) -> Iterator[Checked]:
             continue
         yield Checked(shown, is_manifest=True)
         folder = data_folder(key, manifest["writer"])
-        if manifest_path(key, version, "collected") in existing or folder in seen:
+        if manifest_path(key, version, "collected") in existing:
             continue
-        seen.add(folder)
         for entry in manifest["files"]:
             with backend.reading(folder, [entry["name"]]) as directory:
                 damage = damage_of(directory / entry["name"], entry)
@@ -149,9 +149,10 @@ class Collector:
 
     def folder(self, folder: Path) -> Iterator[Leftover]:
         """Collect what killed writers left beside published directories, at any depth; restore replaced ones."""
-        for path in sorted(folder.rglob(".*")):
-            if match := _HIDDEN.fullmatch(path.name):
-                yield from self._directory(path, f"an unfinished or replaced {match['name']!r}")
+        for parent, names, _ in os.walk(folder):
+            for match in filter(None, map(_HIDDEN.fullmatch, sorted(names))):
+                names.remove(match[0])
+                yield from self._directory(Path(parent, match[0]), f"an unfinished or replaced {match['name']!r}")
 
     def scratch(self) -> Iterator[Leftover]:
         """Collect temporary directories of this user's processes that have ended."""
@@ -185,26 +186,21 @@ class Collector:
         self, store: ArtefactStore, key: str, stored: _Key, keep: int, pinned: str | None
     ) -> Iterator[Leftover]:
         versions = [each for number in store.versions(key) if (each := store.published(key, number)).kind != NOTHING]
-        # Stores of earlier releases may have several numbers for the same files.
-        numbers: dict[str, list[int]] = {}
-        for each in versions:
-            numbers.setdefault(each.writer, []).append(each.version)
         first = {repr(each.settings.get(pinned)): each.writer for each in reversed(versions)} if pinned else {}
-        kept = {*list(numbers)[-keep:], *first.values()}
-        for writer in [writer for writer in numbers if writer not in kept]:
-            *_, last = numbers[writer]
+        kept = {*(each.writer for each in versions[-keep:]), *first.values()}
+        for version, successor in pairwise(versions):
+            if version.writer in kept:
+                continue
 
-            def remove(writer: str = writer) -> None:
-                for number in numbers[writer]:
-                    mark = json.dumps({"collected": number, "by": uuid.uuid4().hex}).encode()
-                    store.backend.put_if_absent(manifest_path(key, number, "collected"), mark)
-                store.backend.remove_folder(data_folder(key, writer))
+            def remove(version: Published = version) -> None:
+                mark = json.dumps({"collected": version.version, "by": uuid.uuid4().hex}).encode()
+                store.backend.put_if_absent(manifest_path(key, version.version, "collected"), mark)
+                store.backend.remove_folder(data_folder(key, version.writer))
 
             # A reader may have begun as long as this was the newest version.
-            successor = min(each.version for each in versions if each.version > last)
-            since = stored.manifests[successor].modified if successor in stored.manifests else math.inf
-            what, files = f"version {last}, replaced by newer ones", stored.writers.get(writer, [])
-            yield self._collect(store.backend.address(data_folder(key, writer)), what, files, remove, since)
+            newer = stored.manifests.get(successor.version)
+            what, files = f"version {version.version}, replaced by newer ones", stored.writers.get(version.writer, [])
+            yield self._collect(store.address(version), what, files, remove, newer.modified if newer else math.inf)
 
     def _directory(self, path: Path, what: str) -> Iterator[Leftover]:
         """Collect a local directory of this user; one that its writer has finished or removed meanwhile is skipped."""
@@ -228,7 +224,7 @@ class Collector:
 def _by_key(stored: Iterable[StoredFile]) -> dict[str, _Key]:
     found: dict[str, _Key] = defaultdict(_Key)
     for file in stored:
-        if (match := _DATA_PATH.fullmatch(file.path)) and is_writer(match["writer"]):
+        if (match := _DATA_PATH.fullmatch(file.path)) and WRITER.fullmatch(match["writer"]):
             found[match["key"]].writers.setdefault(match["writer"], []).append(file)
         elif match := _MANIFEST_PATH.fullmatch(file.path):
             found[match["key"]].manifests[int(match["version"])] = file

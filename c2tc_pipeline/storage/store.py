@@ -27,7 +27,7 @@ MANIFEST_FOLDER, DATA_FOLDER = "manifests", "data"
 NOTHING = "nothing"
 _ENTRY_NAME = re.compile(r"(\d{8,})\.(json|collected)")
 # Keys have no capital letters, so no key leads into a writer's folder.
-_WRITER = re.compile(r"W[0-9a-f]{32}(-[A-Za-z0-9-]{1,64})?")
+WRITER = re.compile(r"W[0-9a-f]{32}(-[A-Za-z0-9-]{1,64})?")
 # A part does not start with a dot, so hidden files are out of reach.
 _KEY_PART = re.compile(r"[a-z0-9_|-][a-z0-9_.|-]*")
 _MAX_KEY = 200
@@ -86,7 +86,7 @@ class ArtefactStore:
             version = self._newest_unless_overtaken(key, began) + 1
             # A collector may be removing what was stored before, so each try has an id of its own.
             writer = f"W{uuid.uuid4().hex}" + (f"-{run}" if run else "")
-            if not is_writer(writer):
+            if not WRITER.fullmatch(writer):
                 raise ValueError(f"Run id {run!r} has other characters than letters, digits and dashes.")
             folder = data_folder(key, writer)
             place = {"key": key, "version": version, "writer": writer}
@@ -186,7 +186,7 @@ class ArtefactStore:
         shown = self.backend.address(path)
         manifest = open_manifest(self.backend.read_bytes(path), shown)
         in_place = (manifest.get("key"), manifest.get("version")) == (key, version)
-        if not in_place or not is_writer(str(manifest.get("writer"))):
+        if not in_place or not WRITER.fullmatch(str(manifest.get("writer"))):
             raise DamagedArtefactError(f"Manifest {shown!r} belongs elsewhere; make the artefact again.")
         return manifest
 
@@ -204,11 +204,6 @@ def check_key(key: str) -> str:
         if part == MANIFEST_FOLDER:
             raise InputError(f"Key {key!r} is not allowed: the store itself uses the name {part!r}; rename it.")
     return key
-
-
-def is_writer(name: str) -> bool:
-    """Tell whether a name is a writer's id."""
-    return bool(_WRITER.fullmatch(name))
 
 
 def data_folder(key: str, writer: str) -> str:

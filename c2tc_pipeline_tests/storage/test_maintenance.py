@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.maintenance import verify_folder, verify_store
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace, Published
-from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
+from c2tc_pipeline_tests.storage.artefacts import KIND, together, writer_of
 from c2tc_pipeline_tests.storage.places import (
     AT_ONCE,
     FAR_AHEAD,
@@ -246,24 +246,8 @@ def test_only_the_newest_versions_and_pinned_ones_are_kept(place: Place, store: 
     assert add("next", "new").version == 7
     with pytest.raises(LostRace):
         store.publish("validated_table/t", writer_of("zombie"), kind=KIND, after=1)
-
-
-def test_files_for_which_a_store_of_an_earlier_release_has_two_numbers_go_together(
-    place: Place, store: ArtefactStore
-) -> None:
-    from c2tc_pipeline.storage.manifest import seal_manifest
-
-    first = publish(store, "first")
-    with store.fetch("art") as directory:
-        placed = {"key": "art", "version": 2, "writer": first.writer}
-        assert store.backend.put_if_absent(
-            "art/manifests/00000002.json", seal_manifest(directory, kind=KIND, settings={}, place=placed)
-        )
-    assert fetched(store) == files_of("first")
-    assert collected(store, keep=1) == []
-    publish(store, "second")
-    assert len(collected(store, keep=1)) == 1
-    assert (store.versions("art"), damages(store)) == ([3], {})
+    with pytest.raises(InputError):
+        collected(store, keep=0)
 
 
 def test_a_collector_that_is_killed_is_finished_by_the_next(
@@ -291,11 +275,6 @@ def test_a_key_with_a_damaged_manifest_is_left_alone(place: Place, store: Artefa
     assert set(found.values()) == {""}
     assert leftovers(store) == []
     assert sum(path.startswith("other/data/") for path in place.contents()) == 2 * len(NAMES)
-
-
-def test_too_few_versions_to_keep_are_refused(store: ArtefactStore) -> None:
-    with pytest.raises(InputError):
-        collected(store, keep=0)
 
 
 def test_half_a_manifest_and_an_empty_folder_go_and_foreign_files_stay(tmp_path: Path) -> None:
@@ -331,41 +310,29 @@ def test_a_full_disk_is_collected_although_no_number_can_be_taken(
 def test_writers_readers_and_collectors_at_once_tear_nothing(tmp_path: Path) -> None:
     """A collector whose clock is far ahead runs all the time; numbers keep all that is published whole."""
     publish(ArtefactStore(tmp_path), "0")
-    done = threading.Event()
-    failures: list[BaseException] = []
+    done: list[str] = []
 
     def collect() -> None:
-        store = ArtefactStore(tmp_path)
-        while not done.is_set():
-            try:
-                collected(store, FAR_AHEAD)
-            except Exception as error:
-                failures.append(error)
+        while "end" not in done:
+            collected(ArtefactStore(tmp_path), FAR_AHEAD)
 
     def read() -> None:
-        store = ArtefactStore(tmp_path)
-        while not done.is_set():
-            try:
-                files = fetched(store)
-                assert files == files_of(files["a.txt"].decode())
-            except Exception as error:
-                failures.append(error)
+        while "end" not in done:
+            files = fetched(ArtefactStore(tmp_path))
+            assert files == files_of(files["a.txt"].decode())
 
-    threads = [threading.Thread(target=work) for work in (collect, read)]
-    for thread in threads:
-        thread.start()
-    try:
-        store, won = ArtefactStore(tmp_path), 0
-        for number in range(1, 25):
-            try:
-                publish(store, str(number))
-                won = number
-            except (RuntimeError, FileNotFoundError):
-                continue
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
-    assert failures == []
-    assert fetched(store) == files_of(str(won))
-    assert damages(store) == {}
+    def write() -> str:
+        won = "0"
+        try:
+            for number in range(1, 25):
+                with contextlib.suppress(RuntimeError, FileNotFoundError):
+                    publish(ArtefactStore(tmp_path), str(number))
+                    won = str(number)
+        finally:
+            done.append("end")
+        return won
+
+    *_, won = outcomes = together([collect, read, write])
+    assert outcomes == [None, None, won]
+    assert fetched(ArtefactStore(tmp_path)) == files_of(won)
+    assert damages(ArtefactStore(tmp_path)) == {}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,8 @@ from hypothesis import strategies as st
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline.storage.store import ArtefactStore, LostRace, Published, check_key
-from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
+from c2tc_pipeline.storage.store import ArtefactStore, LostRace, check_key
+from c2tc_pipeline_tests.storage.artefacts import KIND, race, together, writer_of
 from c2tc_pipeline_tests.storage.places import (
     NAMES,
     Place,
@@ -198,85 +196,10 @@ def test_an_error_while_storing_keeps_the_old_version(
     assert fetched(store) == files_of("newer")
 
 
-VICTIM = """
-import os, signal, sys
-from c2tc_pipeline.storage.store import ArtefactStore
-from c2tc_pipeline_tests.storage.artefacts import writer_of
-
-root, moment = sys.argv[1:]
-store = ArtefactStore(root)
-
-def die(*arguments, **options):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def write(directory):
-    writer_of("new")(directory)
-    if moment == "while writing":
-        die()
-
-def upload(path, source, really=store.backend.write_file):
-    really(path, source)
-    die()
-
-if moment == "while uploading":
-    store.backend.write_file = upload
-if moment == "before the manifest":
-    store.backend.put_if_absent = die
-store.publish("art", write, kind="demo")
-"""
-
-
-@pytest.mark.parametrize("moment", ["while writing", "while uploading", "before the manifest"])
-def test_a_killed_writer_changes_nothing_that_is_visible(place: Place, store: ArtefactStore, moment: str) -> None:
-    if place.in_memory or (moment == "while uploading" and not place.environment):
-        pytest.skip("memory ends with the process, and a directory is filled in place")
-    published = publish(store)
-    before = place.contents()
-    environment = {**os.environ, **place.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
-    # Its temporary directory outlives the victim, so it gets one that pytest clears away.
-    environment["TMPDIR"] = str(place.scratch)
-    done = subprocess.run([sys.executable, "-c", VICTIM, place.root, moment], env=environment, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
-    after = place.contents()
-    assert {path: after[path] for path in before} == before
-    assert sorted(set(after) - set(before)) == leftovers(store)
-    assert store.latest("art") == published
-    assert publish(store, "newer").version == 2
-    assert fetched(store) == files_of("newer")
-
-
-def together(*work: Callable[[], object]) -> None:
-    """Run functions at the same time."""
-    threads = [threading.Thread(target=each) for each in work]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def race(stores: list[ArtefactStore]) -> list[Published | Exception]:
-    """Let each store's writer finish its files before any of them publishes; return the outcome of each."""
-    barrier = threading.Barrier(len(stores))
-    outcomes: list[Published | Exception] = [RuntimeError("did not run")] * len(stores)
-
-    def compete(number: int) -> None:
-        def write(directory: Path) -> None:
-            writer_of(str(number))(directory)
-            barrier.wait(timeout=60)
-
-        try:
-            outcomes[number] = stores[number].publish("art", write, kind=KIND)
-        except Exception as error:
-            outcomes[number] = error
-
-    together(*(lambda number=number: compete(number) for number in range(len(stores))))  # type: ignore[misc]
-    return outcomes
-
-
 def test_of_eight_writers_one_wins_and_the_others_are_told_by_whom(place: Place, store: ArtefactStore) -> None:
     stores = [place.open() for _ in range(8)]
     for version in (1, 2, 3):
-        outcomes = race(stores)
+        outcomes = race([partial(each.publish, "art", kind=KIND) for each in stores])
         latest = store.latest("art")
         assert latest is not None
         assert store.versions("art") == list(range(1, version + 1))
@@ -323,34 +246,25 @@ def test_work_that_began_before_publishing_can_be_overtaken_too(store: ArtefactS
 
 def test_readers_see_whole_versions_while_several_writers_publish_until_each_won(place: Place) -> None:
     publish(place.store, "0")
-    done = threading.Event()
-    seen: list[dict[str, bytes]] = []
-    failures: list[Exception] = []
     wins: dict[int, str] = {}
+    seen: list[dict[str, bytes]] = []
+    ended: list[str] = []
 
     def read() -> None:
         store = place.open()
-        while not done.is_set():
-            try:
-                seen.append(fetched(store))
-            except Exception as error:
-                failures.append(error)
+        while len(ended) < 4:
+            seen.append(fetched(store))
 
     def write(text: str) -> None:
         store = place.open()
-        for _ in range(50):
-            try:
-                wins[publish(store, text).version] = text
-                return
-            except LostRace:
-                continue
+        try:
+            while text not in wins.values():
+                with contextlib.suppress(LostRace):
+                    wins[publish(store, text).version] = text
+        finally:
+            ended.append(text)
 
-    def write_all() -> None:
-        together(*(lambda text=text: write(text) for text in "abcd"))  # type: ignore[misc]
-        done.set()
-
-    together(read, read, write_all)
-    assert failures == []
+    assert together([read, read, *(partial(write, text) for text in "abcd")]) == [None] * 6
     assert seen
     assert all(files == files_of(files["a.txt"].decode()) for files in seen)
     assert sorted(wins) == [2, 3, 4, 5]

@@ -22,7 +22,7 @@ import c2tc_pipeline
 from c2tc_pipeline.pipeline.assets import ingest
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.step_frame import StepFrame
-from c2tc_pipeline.storage import artefact, backend
+from c2tc_pipeline.storage import artefact, backend, manifest
 from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.manifest import files_below
 
@@ -158,12 +158,12 @@ def _after_the_event(folder: Path, asset: str) -> None:
     _hook(dg.DagsterInstance, "handle_new_event", after=die_at_mine)
 
 
-def _at_cache_write(name: str, when: str, action: Callable[..., object]) -> Callable[[Path, str], None]:
+def _at_cache_write(owner: object, name: str, when: str, action: Callable[..., object]) -> Callable[[Path, str], None]:
     def install(folder: Path, asset: str) -> None:
         working: list[bool] = []
         _in_step(asset, begin=lambda: working.append(True), end=working.clear)
         act = lambda path, *rest, **more: working and action(path)  # noqa: E731
-        _hook(artefact, name, **{when: act})
+        _hook(owner, name, **{when: act})
 
     return install
 
@@ -179,8 +179,8 @@ MOMENTS: dict[str, Callable[[Path, str], None]] = {
     "with half a manifest written": _half_a_manifest,
     "between manifest and event": _at_the_manifest("after"),
     "after the event": _after_the_event,
-    "in the middle of writing to the cache": _at_cache_write("seal_manifest", "before", _cut_and_die),
-    "after writing to the cache": _at_cache_write("_swap_in", "after", lambda path: die()),
+    "in the middle of writing to the cache": _at_cache_write(manifest, "seal_manifest", "before", _cut_and_die),
+    "after writing to the cache": _at_cache_write(artefact, "_swap_in", "after", lambda path: die()),
 }
 """In the order in which they come in a step's life, all but the last two."""
 
