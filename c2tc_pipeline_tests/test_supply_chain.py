@@ -116,7 +116,7 @@ print(asked)
 
 def test_importing_every_module_opens_no_connection() -> None:
     names = every_module()
-    assert {"c2tc_pipeline.definitions", "c2tc_pipeline.sources.openml", "c2tc_pipeline.storage.s3_backend"} <= {*names}
+    assert {"c2tc_pipeline.definitions", "c2tc_pipeline.sources.openml", "c2tc_pipeline.storage.backend"} <= {*names}
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, *names], cwd=ROOT, capture_output=True, text=True, check=False
     )
