@@ -180,8 +180,7 @@ def _list() -> None:
 
 def _scale(data: Path | None, *, rows: int, memory_limit: int, out: Path, quiet: bool) -> None:
     from c2tc_pipeline.bench.scale.bench import check_scale
-    from c2tc_pipeline.storage.artefact import check_target, publish_directory
-    from c2tc_pipeline.storage.holds import ScratchDirectory
+    from c2tc_pipeline.storage.artefact import ScratchDirectory, check_target, publish_directory
 
     check_target(out, kind=SCALE, replace=True)
     with ScratchDirectory() as made:

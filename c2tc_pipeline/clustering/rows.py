@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from c2tc_pipeline.storage.s3_backend import S3Backend
+from c2tc_pipeline.storage.backend import Backend
 
 # A class up to this size is one block. Raising it changes the results of larger classes.
 BLOCK_BYTES = 128 * 2**20
@@ -80,7 +80,7 @@ class _NpyRange:
         with ExitStack() as stack:
             if self.path.startswith("s3://"):
                 folder, _, name = self.path.removeprefix("s3://").rpartition("/")
-                read_values = partial(_values_of_object, S3Backend(folder), name)
+                read_values = partial(_values_of_object, Backend(f"s3://{folder}"), name)
             else:
                 read_values = partial(_values_of_file, stack.enter_context(open(self.path, "rb", buffering=0)))
 
@@ -304,6 +304,6 @@ def _values_of_file(file: IO[bytes], dtype: np.dtype, offset: int, count: int) -
     return np.fromfile(file, dtype, count)
 
 
-def _values_of_object(backend: S3Backend, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
-    content = backend.read_range(name, offset, offset + count * dtype.itemsize)
+def _values_of_object(backend: Backend, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
+    content = backend.read_bytes(name, offset, offset + count * dtype.itemsize)
     return np.frombuffer(content, dtype, len(content) // dtype.itemsize)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.storage.holds import ScratchDirectory
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet_parts
 
 

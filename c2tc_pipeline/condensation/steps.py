@@ -29,7 +29,7 @@ from c2tc_pipeline.condensation.summary import roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.storage.holds import ScratchDirectory
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.statistics import Block
 from c2tc_pipeline.tables.table import Table

@@ -18,8 +18,7 @@ from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
-from c2tc_pipeline.storage.files import TIMINGS_NAME
-from c2tc_pipeline.storage.manifest import refusing_damage
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME, refusing_damage
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.kinds import plain
 

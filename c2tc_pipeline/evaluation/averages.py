@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from c2tc_pipeline.storage.files import TIMINGS_NAME
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
 METRICS = ("accuracy", "macro_f1")

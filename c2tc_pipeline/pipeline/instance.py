@@ -8,7 +8,6 @@ default settings of an instance are in ``dagster.yaml`` beside this file.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import dagster as dg
 import yaml
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.roots import split_root
+from c2tc_pipeline.storage.backend import Backend, split_root
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 
@@ -79,15 +78,11 @@ def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -
 def prepare_home(home: str | Path) -> Path:
     """Make DAGSTER_HOME, with the default settings unless it has settings already; return its absolute path."""
     folder = Path(home).absolute()
-    settings, draft = folder / SETTINGS.name, folder / f".{SETTINGS.name}.{os.getpid()}"
+    settings = folder / SETTINGS.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not settings.exists():
-            # Linked into place: no other process reads half of it, and a file that exists by then is not replaced.
-            draft.write_bytes(SETTINGS.read_bytes())
-            with suppress(FileExistsError):
-                os.link(draft, settings)
-            draft.unlink()
+            Backend(folder).put_if_absent(SETTINGS.name, SETTINGS.read_bytes())
     except OSError as error:
         raise InputError(
             f"The folder {folder} can't be made ({error.strerror}); set DAGSTER_HOME to another."

@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.location import Location, carries_user, is_file_address, refuse_user, without_secrets
 from c2tc_pipeline.sources.source import Source
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.storage.holds import ScratchDirectory
 
 # Parts of the names of settings whose values are secret.
 _SECRET = ("pass", "pwd", "token", "secret", "credential", "access_key", "api_key", "apikey", "private_key")

@@ -15,10 +15,8 @@ from click.testing import CliRunner
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.cli import forgetting
 from c2tc_pipeline.cli.main import main
-from c2tc_pipeline.storage import artefact
 from c2tc_pipeline_tests.cli.test_cli_mistakes import assert_refused
 from c2tc_pipeline_tests.condensation.test_forget import check_forgotten
-from c2tc_pipeline_tests.storage.test_races import cannot_exchange
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import everything_below, mixed_table
 
@@ -166,12 +164,7 @@ def test_not_a_condensed_table(run: Run) -> None:
     assert_refused(run, ["forget", "mine", "--ids", "ids.txt"], "mine")
 
 
-@pytest.mark.parametrize("exchanging", [True, False])
-def test_concurrent_forget_is_not_undone(
-    run: Run, small: None, monkeypatch: pytest.MonkeyPatch, exchanging: bool
-) -> None:
-    if not exchanging:
-        monkeypatch.setattr(artefact, "exchange", cannot_exchange)
+def test_concurrent_forget_is_not_undone(run: Run, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("other.txt").write_text("150\n")
     reports: list[str] = []
 

@@ -29,7 +29,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
-from c2tc_pipeline.storage.arrays import open_arrays
+from c2tc_pipeline.storage.parquet import open_arrays
 from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.tools.fuzzing.verdicts import what_is_wrong_with

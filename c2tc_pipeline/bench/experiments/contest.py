@@ -22,9 +22,9 @@ from c2tc_pipeline.bench.rivals import make_rival
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.weights import PULL, training_weights
 from c2tc_pipeline.evaluation.trial import LabelledRows
-from c2tc_pipeline.storage.arrays import open_arrays
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.parquet import open_arrays
 
 # Part of every key: ours is raised by any change of the method that changes what it makes, that of the rivals by any
 # change of theirs, so that the hours of the one do not go with the other.

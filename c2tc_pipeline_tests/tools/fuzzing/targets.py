@@ -23,6 +23,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import yaml
 from c2tc_pipeline.clustering.curves import read_curves, write_curves
+from c2tc_pipeline.storage.keys import check_key
+from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.tables.readers import read_table
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -37,12 +39,10 @@ from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.sources.addresses import open_source, resolve_address
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.storage.artefact import verify_directory
+from c2tc_pipeline.storage.backend import split_root
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
-from c2tc_pipeline.storage.keys import check_key
-from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.storage.manifest import seal_manifest
-from c2tc_pipeline.storage.roots import split_root
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.schema import check_schema, schema_from_json
