@@ -23,8 +23,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import yaml
 from c2tc_pipeline.clustering.curves import read_curves, write_curves
-from c2tc_pipeline.storage.keys import check_key
-from c2tc_pipeline.storage.local_backend import LocalBackend
 from c2tc_pipeline.tables.readers import read_table
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -39,11 +37,11 @@ from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.sources.addresses import open_source, resolve_address
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.storage.artefact import verify_directory
-from c2tc_pipeline.storage.backend import split_root
+from c2tc_pipeline.storage.backend import Backend, split_root
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import seal_manifest
-from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.storage.store import ArtefactStore, check_key
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.schema import check_schema, schema_from_json
 from c2tc_pipeline.tables.spec import TableSpec
@@ -309,7 +307,7 @@ def read_name(case: bytes, good: Path, folder: Path) -> None:
         path = (folder / check_key(text)).resolve()
         assert path.is_relative_to(folder.resolve())
         assert path != folder.resolve()
-        LocalBackend(folder).list_files(text)
+        Backend(folder).list_files(text)
 
     def as_root() -> None:
         scheme, rest = split_root(text)
