@@ -35,21 +35,7 @@ def singleton_message(singletons: int, rows: int) -> str:
 
 @dataclass(frozen=True)
 class Clusters:
-    """The clusters of all classes; cluster i is condensed row i.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        Clusters per class, with the objective measured over all rows.
-    centers : ndarray of shape (k, d)
-        The mean of each cluster.
-    weights : ndarray of int
-        Rows of each cluster.
-    labels : ndarray of int32
-        The cluster of each row, for rows sorted by class; in a temporary file when rows are many.
-    nearest : ndarray of int
-        The position, in rows sorted by class, of the member nearest to each mean.
-    """
+    """The clusters of all classes; cluster i is condensed row i."""
 
     allocation: Allocation
     centers: np.ndarray

@@ -34,23 +34,7 @@ _ANOTHER_SOURCE = "The table to forget rows of was made from another source; giv
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A table without some source rows, and what that took.
-
-    Parameters
-    ----------
-    table : CondensedTable
-        The table; the one before, where no condensed row stands for any of the rows.
-    rows : int
-        Source rows that were forgotten.
-    recomputed : int
-        Condensed rows that were computed again.
-    disappeared : int
-        Condensed rows that stood for forgotten rows only.
-    merged : int
-        Condensed rows that stood for too few others and were joined with their neighbour.
-    strings_removed, strings_kept : int
-        Strings that no remaining row has: removed from the encoder, or left because the codes of others depend on them.
-    """
+    """A table without some source rows, and what that took."""
 
     table: CondensedTable
     rows: int

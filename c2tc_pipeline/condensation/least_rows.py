@@ -30,17 +30,6 @@ def check_least_rows(least: int, representative: str) -> None:
 def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names: Iterable[Any] | None = None) -> None:
     """Refuse a minimum that a class, or the budget, leaves no room for.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Source rows of each class.
-    budget : int
-        Condensed rows in all.
-    least : int
-        Source rows that must stand behind each.
-    names : iterable, optional
-        The classes; without them they go by their numbers, counting from 0.
-
     Examples
     --------
     >>> check_room([80, 20], 10, 5)

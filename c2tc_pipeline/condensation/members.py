@@ -69,15 +69,6 @@ class MemberVotes:
 
     Ties go to the value that is more frequent in the whole column, then to the one that appears first.
 
-    Parameters
-    ----------
-    size : int
-        Number of condensed rows.
-    most : int
-        Pairs of a condensed row and a value that are kept; beyond, the rarest are let go.
-    most_cells : int
-        Cells of the table in which votes are counted while it has room for them.
-
     Examples
     --------
     >>> votes = MemberVotes(1)

@@ -35,16 +35,6 @@ def _is_constant(column: ColumnRole) -> bool:
 class ColumnSummary:
     """What the members of condensed rows have in one column, gathered block by block.
 
-    Parameters
-    ----------
-    column : ColumnRole
-        The column; numbers are averaged, anything else goes by majority. A value is missing where most members have
-        none.
-    kind : Kind
-        What the whole column holds.
-    size : int
-        Number of condensed rows.
-
     Examples
     --------
     >>> summary = ColumnSummary(ColumnRole("x", Role.NUMERIC, "", 3, 0), Kind.WHOLE, 2)

@@ -24,17 +24,6 @@ from c2tc_pipeline.condensation.stages import StageClock
 class ClassOrder:
     """Rows in the order of their classes.
 
-    Parameters
-    ----------
-    classes : ndarray
-        The class values, sorted.
-    codes : ndarray of int
-        The class number of each row, in the rows' own order.
-    order : ndarray of int
-        The rows sorted by class, otherwise in their own order.
-    edges : ndarray of int
-        Where each class begins in ``order``, and the end.
-
     Examples
     --------
     >>> by_class = ClassOrder.of(np.array(["b", "a", "b"]))
@@ -64,19 +53,6 @@ def cluster_classes(
     clock: StageClock | None = None,
 ) -> Clusters:
     """Partition every class into as many clusters as a plan gives it.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d) or RowSource
-        Encoded rows sorted by class, C-contiguous, float32 or float64.
-    edges : ndarray of int of shape (classes + 1,)
-        Where each class begins, and the end.
-    plan : AllocationPlan
-        Clusters of each class; k-means starts from the seeds of its curves.
-    settings : PartitionSettings
-        Those that the plan was made with.
-    clock : StageClock, optional
-        Times the stage.
 
     Examples
     --------

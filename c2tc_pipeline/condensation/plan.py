@@ -31,27 +31,7 @@ LOSSES = ("curves", "exact")
 
 @dataclass(frozen=True)
 class PartitionSettings:
-    """How a table is partitioned.
-
-    Parameters
-    ----------
-    budget : int
-        Condensed rows in all.
-    allocation : str or Allocator
-        Who splits the budget.
-    gamma : float or "auto"
-        Exponent of class sizes in the objective; ``"auto"`` is chosen on validation rows.
-    losses : {"curves", "exact"}
-        Whether allocators read measured curves or run k-means for every question, as the paper does.
-    device : str
-        Where k-means runs.
-    seed : int
-        Determines everything random.
-    least_rows : int
-        Source rows that every cluster must have.
-    engine : str
-        Who computes: "local", or the address of a Dask scheduler. The result is the same.
-    """
+    """How a table is partitioned."""
 
     budget: int
     allocation: str | Allocator = "hfils"
@@ -74,21 +54,7 @@ class PartitionSettings:
 
 @dataclass(frozen=True)
 class AllocationPlan:
-    """A split of the budget over the classes, and what it was read from.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        The split; its objective and bound are in the losses that the allocator saw.
-    measured : list of LossCurve or None
-        The loss curves with their centres; None when losses were exact.
-    gamma_scores : list of GammaScore
-        What each gamma scored; empty when gamma was given.
-    gamma_trials : int
-        K-means runs that the choice of gamma took.
-    curves_cached, curves_damaged : bool
-        Whether the curves came from the cache, and whether a damaged entry had to be replaced; not stored.
-    """
+    """A split of the budget over the classes, and what it was read from."""
 
     allocation: Allocation
     measured: list[LossCurve] | None
@@ -132,21 +98,6 @@ def plan_allocation(
     clock: StageClock | None = None,
 ) -> AllocationPlan:
     """Measure loss curves and split the budget over the classes.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d) or RowSource
-        Encoded rows sorted by class, C-contiguous, float32 or float64.
-    edges : ndarray of int of shape (classes + 1,)
-        Where each class begins, and the end.
-    settings : PartitionSettings
-        Budget, allocator, gamma, seed.
-    validation : tuple of (rows, class numbers), optional
-        Rows for choosing gamma; without them a tenth of ``X`` is kept aside for that choice.
-    cache : ContentCache, optional
-        Where loss curves are kept.
-    clock : StageClock, optional
-        Times the stages.
 
     Examples
     --------

@@ -18,28 +18,7 @@ def project(
     weight: np.ndarray,
     seed: int,
 ) -> pd.DataFrame:
-    """Return a sample of source rows and all condensed rows in two dimensions.
-
-    Parameters
-    ----------
-    X : ndarray
-        Encoded source rows in the order of their classes.
-    edges : ndarray of int
-        Where each class begins, and the end.
-    condensed : ndarray
-        Encoded condensed rows.
-    condensed_labels : ndarray
-        The numbers of their classes.
-    weight : ndarray
-        Source rows behind each.
-    seed : int
-        Determines the sample.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``x``, ``y``, ``label``, ``kind`` ("source" or "condensed") and ``weight``.
-    """
+    """Return a sample of source rows and all condensed rows in two dimensions."""
     rng = np.random.default_rng([seed, 0xB])
     picked = np.sort(rng.choice(len(X), size=min(_SOURCE_ROWS, len(X)), replace=False))
     # Of a mapped file they are read: looking at them would map whole stretches of the file around each.

@@ -15,13 +15,6 @@ MOST_CELLS = 2**21
 class VoteTable:
     """How many members of each condensed row have each value.
 
-    Parameters
-    ----------
-    size : int
-        Number of condensed rows.
-    most : int
-        Cells that the table may have.
-
     Examples
     --------
     >>> table = VoteTable(2)

@@ -18,20 +18,6 @@ def training_weights(members: np.ndarray, classes: np.ndarray, pull: float = PUL
     many condensed rows it got; so a class weighs a mean of its share of the condensed rows and its share of the source
     rows, see :data:`PULL`.
 
-    Parameters
-    ----------
-    members : ndarray of shape (k,)
-        Source rows behind each condensed row.
-    classes : ndarray of shape (k,)
-        Its class.
-    pull : float
-        0: a class weighs its share of the condensed rows; 1: its share of the source rows.
-
-    Returns
-    -------
-    ndarray of float64
-        With a mean of 1.
-
     Examples
     --------
     >>> training_weights(np.array([90, 30, 5]), np.array(["a", "a", "b"])).round(2).tolist()
