@@ -64,7 +64,7 @@ def choose_gamma(
     seed: int,
     least_rows: int = 1,
 ) -> tuple[float, list[GammaScore], int]:
-    """Return the gamma whose condensed rows classify validation rows best, all scores, and the number of k-means runs."""
+    """Return the gamma whose condensed rows classify validation rows best, all scores, and the k-means runs."""
     rng = np.random.default_rng([seed, 0xA])
     sizes = np.array([len(rows) for rows in classes])
     if validation is None:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.partition import ClassOrder
+from c2tc_pipeline.condensation.clusters import ClassOrder
 
 
 @dataclass(frozen=True)
