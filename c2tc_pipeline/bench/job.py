@@ -18,13 +18,13 @@ from c2tc_pipeline.bench.reports.shown import ShownTable
 from c2tc_pipeline.bench.reports.standings import anchors_table, regret_table, standings_table
 from c2tc_pipeline.bench.reports.statistics import comparisons_table, pooled_table, ranking_table
 from c2tc_pipeline.bench.reports.table import METRIC_NAMES, experiment_table
-from c2tc_pipeline.bench.statistics.anchors import anchored
+from c2tc_pipeline.bench.statistics.runs import anchored
 from c2tc_pipeline.bench.statistics.comparisons import compare, pool
-from c2tc_pipeline.bench.statistics.model_means import with_mean_of_models
-from c2tc_pipeline.bench.statistics.ranks import rank_contenders
-from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
+from c2tc_pipeline.bench.statistics.runs import with_mean_of_models
+from c2tc_pipeline.bench.statistics.comparisons import rank_contenders
+from c2tc_pipeline.bench.statistics.runs import relative_regret, summarise_regret
 from c2tc_pipeline.bench.statistics.runs import WHOLE, named_contenders
-from c2tc_pipeline.bench.statistics.standings import standings
+from c2tc_pipeline.bench.statistics.runs import standings
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports.exhibits import Exhibit

@@ -14,7 +14,7 @@ from c2tc_pipeline.bench.reports.rank_figure import UNFINISHED, rank_diagram
 from c2tc_pipeline.bench.reports.score_figures import scores_by_ratio, scores_by_setting, scores_by_variant
 from c2tc_pipeline.bench.reports.table import METRIC_NAMES
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
-from c2tc_pipeline.bench.statistics.ranks import Ranking
+from c2tc_pipeline.bench.statistics.comparisons import Ranking
 from c2tc_pipeline.bench.statistics.runs import WHOLE
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS

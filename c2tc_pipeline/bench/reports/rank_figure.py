@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from c2tc_pipeline.bench.reports.looks import NAME_LENGTH
-from c2tc_pipeline.bench.statistics.ranks import Ranking
+from c2tc_pipeline.bench.statistics.comparisons import Ranking
 from c2tc_pipeline.reports.canvas import Axes
 from c2tc_pipeline.reports.class_styles import COLOURS
 from c2tc_pipeline.reports.picture import FAINT_INK, INK, Figure, Picture

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from c2tc_pipeline.bench.reports.looks import draw_legend, legend_height, looks, series
-from c2tc_pipeline.bench.statistics.power_law import fitted_exponent
+from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.bench.statistics.runs import WHOLE, cell_scores
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.canvas import log_scale

@@ -17,7 +17,7 @@ from typing import Any
 
 from c2tc_pipeline.bench.scale.made_table import LABEL, PART_ROWS, write_made_table
 from c2tc_pipeline.bench.scale.watched import run_watched
-from c2tc_pipeline.bench.statistics.power_law import fitted_exponent
+from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.common.errors import InputError
 
 RATIO = 0.0001

@@ -7,7 +7,7 @@ import pytest
 
 from c2tc_pipeline.bench.experiments.paper_numbers import paper_numbers
 from c2tc_pipeline.bench.reports.standings import anchors_table
-from c2tc_pipeline.bench.statistics.anchors import anchored
+from c2tc_pipeline.bench.statistics.runs import anchored
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together
 
 

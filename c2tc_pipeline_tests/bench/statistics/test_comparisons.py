@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from c2tc_pipeline.bench.statistics.comparisons import compare, pool
-from c2tc_pipeline.bench.statistics.significance import holm
+from c2tc_pipeline.bench.statistics.comparisons import holm
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
 

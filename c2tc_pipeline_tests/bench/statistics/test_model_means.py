@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from c2tc_pipeline.bench.statistics.model_means import MEAN_OF_MODELS, with_mean_of_models
+from c2tc_pipeline.bench.statistics.runs import MEAN_OF_MODELS, with_mean_of_models
 from c2tc_pipeline.bench.statistics.runs import cell_scores
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
 

@@ -10,10 +10,10 @@ import pytest
 import scipy.stats
 
 from c2tc_pipeline.bench.statistics.comparisons import compare
-from c2tc_pipeline.bench.statistics.power_law import fitted_exponent
-from c2tc_pipeline.bench.statistics.ranks import critical_difference, friedman, rank_contenders, undistinguished
-from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
-from c2tc_pipeline.bench.statistics.standings import standings
+from c2tc_pipeline.bench.statistics import fitted_exponent
+from c2tc_pipeline.bench.statistics.comparisons import critical_difference, friedman, rank_contenders, undistinguished
+from c2tc_pipeline.bench.statistics.runs import relative_regret, summarise_regret
+from c2tc_pipeline.bench.statistics.runs import standings
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
 

@@ -11,7 +11,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.bench.statistics.significance import holm, paired_t, smallest_wilcoxon, wilcoxon
+from c2tc_pipeline.bench.statistics.comparisons import holm, paired_t, smallest_wilcoxon, wilcoxon
 from c2tc_pipeline.common.errors import InputError
 
 
