@@ -28,7 +28,7 @@ def times_faster(rows: pd.DataFrame) -> Picture | None:
 
     Examples
     --------
-    >>> from c2tc_pipeline.bench.speed.row import SpeedRow, to_frame
+    >>> from c2tc_pipeline.bench.speed.measuring import SpeedRow, to_frame
     >>> rows = to_frame([SpeedRow(part="whole", what="condense", seconds=2.0, reference="MLP", reference_seconds=9.0)])
     >>> "4.5" in times_faster(rows).svg()
     True

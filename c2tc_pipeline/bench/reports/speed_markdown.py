@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from c2tc_pipeline.bench.speed.noise import TOO_MUCH, Noise
+from c2tc_pipeline.bench.speed.measuring import TOO_MUCH, Noise
 from c2tc_pipeline.bench.speed.run import SpeedRun
 from c2tc_pipeline.reports.markdown import markdown_escaped, markdown_table
 from c2tc_pipeline.reports.markup import Column
@@ -51,7 +51,7 @@ def speed_markdown(run: SpeedRun, *, command: str = "", pictures: Collection[str
 
     Examples
     --------
-    >>> from c2tc_pipeline.bench.speed.row import SpeedRow, to_frame
+    >>> from c2tc_pipeline.bench.speed.measuring import SpeedRow, to_frame
     >>> rows = to_frame([SpeedRow(part="stages", table="covertype", what="read", seconds=1.5)])
     >>> machine = {"cores": 2, "processor": "abacus", "system": "", "python": "3", "versions": {}, "torch_threads": 2}
     >>> print(speed_markdown(SpeedRun(rows, Noise.of([0.05]), machine, {"repeats": 3, "time_limit": 300.0})))
