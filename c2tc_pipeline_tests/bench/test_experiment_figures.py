@@ -17,10 +17,8 @@ from c2tc_pipeline.bench.reports.score_figures import scores_by_ratio, scores_by
 from c2tc_pipeline.bench.reports.standings import regret_table, standings_table
 from c2tc_pipeline.bench.reports.statistics import comparisons_table, pooled_table, ranking_table
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
-from c2tc_pipeline.bench.statistics.comparisons import compare, pool
-from c2tc_pipeline.bench.statistics.comparisons import rank_contenders
-from c2tc_pipeline.bench.statistics.runs import relative_regret, summarise_regret
-from c2tc_pipeline.bench.statistics.runs import standings
+from c2tc_pipeline.bench.statistics.comparisons import compare, pool, rank_contenders
+from c2tc_pipeline.bench.statistics.runs import relative_regret, standings, summarise_regret
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.class_styles import COLOURS
 from c2tc_pipeline.reports.picture import Picture

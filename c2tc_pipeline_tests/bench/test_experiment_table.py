@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.bench.experiments.paper_numbers import paper_numbers
+from c2tc_pipeline.bench.experiments.grid import paper_numbers
 from c2tc_pipeline.bench.reports.layout import Layout
 from c2tc_pipeline.bench.reports.page import experiment_page
 from c2tc_pipeline.bench.reports.shown import Cell, ShownTable

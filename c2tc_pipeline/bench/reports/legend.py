@@ -6,8 +6,7 @@ import pandas as pd
 
 from c2tc_pipeline.bench.reports.layout import Layout
 from c2tc_pipeline.bench.rivals import COSTLY
-from c2tc_pipeline.bench.statistics.runs import MEAN_OF_MODELS
-from c2tc_pipeline.bench.statistics.runs import WHOLE
+from c2tc_pipeline.bench.statistics.runs import MEAN_OF_MODELS, WHOLE
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports import wording
 

@@ -12,8 +12,7 @@ import pandas as pd
 
 from c2tc_pipeline.bench.reports.shown import Cell, ShownTable
 from c2tc_pipeline.bench.reports.table import METRIC_NAMES
-from c2tc_pipeline.bench.statistics.comparisons import LEVEL, TEST_TO_TRAIN
-from c2tc_pipeline.bench.statistics.comparisons import Ranking
+from c2tc_pipeline.bench.statistics.comparisons import LEVEL, TEST_TO_TRAIN, Ranking
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.markup import Column
 

@@ -15,8 +15,7 @@ import pandas as pd
 from c2tc_pipeline.bench.reports.layout import DIMENSIONS, Layout
 from c2tc_pipeline.bench.reports.legend import PARTLY, legend
 from c2tc_pipeline.bench.reports.shown import Cell, ShownTable
-from c2tc_pipeline.bench.statistics.runs import paper_space
-from c2tc_pipeline.bench.statistics.runs import CELL, WHOLE, cell_scores, named_contenders
+from c2tc_pipeline.bench.statistics.runs import CELL, WHOLE, cell_scores, named_contenders, paper_space
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports import wording

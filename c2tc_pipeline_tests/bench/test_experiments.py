@@ -1,0 +1,568 @@
+"""Experiments from their grids to tidy tables."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from c2tc_pipeline.bench import job as experiment_job
+from c2tc_pipeline.bench.experiments import contest
+from c2tc_pipeline.bench.experiments import group as group_module
+from c2tc_pipeline.bench.experiments.cells import Group, condense_split, encoded_group, run_group
+from c2tc_pipeline.bench.experiments.grid import (
+    PAPER_TABLES,
+    Contender,
+    Experiment,
+    experiment_names,
+    load_experiment,
+    tables_of,
+)
+from c2tc_pipeline.bench.experiments.runner import COLUMNS, run_experiment
+from c2tc_pipeline.bench.experiments.spaces import SPACES, imbalanced_rows
+from c2tc_pipeline.bench.limits import Outcome
+from c2tc_pipeline.bench.models.realmlp import RealMlpClassifier
+from c2tc_pipeline.bench.rivals import COSTLY, RIVALS
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.evaluation import trial as trial_module
+from c2tc_pipeline.evaluation.models import make_model
+from c2tc_pipeline.evaluation.trial import LabelledRows, trial_key
+from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.validated import validate_table
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
+
+SMALL = "title: t\ntables: [a]\nratios: [0.1]\nmethods: [ours]\n"
+
+
+def test_every_table_and_figure_of_the_paper_is_there() -> None:
+    wanted = {"overall", "cross-architecture", "allocation", "modules", "encoding", "gamma", "decay"}
+    wanted |= {"feature-imbalance", "time", "scaling-rows", "scaling-columns", "training-time"}
+    assert wanted <= set(experiment_names())
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_experiments_of_the_package_name_known_tables(name: str) -> None:
+    experiment = load_experiment(name)
+    assert experiment.name == name
+    assert set(experiment.tables) <= set(load_catalogue(PAPER_TABLES))
+
+
+def test_rivals_and_matching_stand_for_every_rival() -> None:
+    names = [contender.method for contender in load_experiment("overall").methods]
+    assert sorted(names) == sorted(["ours", *RIVALS])
+    assert set(COSTLY) < set(RIVALS)
+
+
+def test_a_sweep_is_one_contender_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SMALL.replace("[ours]", "[{method: ours, sweep: {gamma: [0, auto]}, settings: {decay: 0.3}}]"))
+    first, second = load_experiment(str(path)).methods
+    assert first == Contender(method="ours", variant="gamma=0", settings={"decay": 0.3, "gamma": 0})
+    assert second.settings["gamma"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("methods: [ours]", "methods: [hurding]"), "there is no method 'hurding'"),
+        (("tables: [a]", "tables: []"), "it names no tables"),
+        (("ratios: [0.1]", "ratios: [2]"), "field 'ratios.0'"),
+        (("title: t", "title: t\nspaces: [hcfee]"), "there is no column space 'hcfee'"),
+        (("title: t", "title: t\nmodels: [mlpp]"), "there is no model 'mlpp'"),
+        (("title: t", "title: t\nrecipe: papper"), "there is no recipe 'papper'"),
+        (("title: t", "title: t\nseed: 3"), "field 'seed'"),
+        (("methods: [ours]", "methods: ours"), "must be a list of methods"),
+        (("methods: [ours]", "methods: 3"), "must be a list of methods"),
+        (("methods: [ours]", "methods:"), "must be a list of methods"),
+        (("methods: [ours]", "methods: [ours, ours]"), "stands there twice"),
+        (("methods: [ours]", "methods: [{method: ours, sweep: {gamma: 0.5}}]"), "must be a list of values"),
+        (("methods: [ours]", "methods: [{method: ours, spaces: [nowhere]}]"), "there is no column space 'nowhere'"),
+        (("title: t", "title: t\nimbalance: {columns: {a: x}, levels: []}"), "field 'imbalance.levels'"),
+        (("title: t", "title: t\nimbalance: {columns: {}, levels: [2]}"), "which column of table 'a'"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SMALL.replace(*change))
+    with pytest.raises(InputError, match=said) as caught:
+        load_experiment(str(path))
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_an_unknown_experiment_is_refused() -> None:
+    with pytest.raises(InputError, match=r"There is no experiment 'overal'.*overall"):
+        load_experiment("overal")
+
+
+def test_restricting_to_what_is_not_there_is_refused() -> None:
+    experiment = load_experiment("allocation")
+    with pytest.raises(InputError, match="no method 'random' in experiment 'allocation'"):
+        experiment.restricted(methods=("random",))
+    with pytest.raises(InputError, match="there is no model 'x'"):
+        experiment.restricted(models=("x",))
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    experiment = load_experiment("allocation")
+    with pytest.raises(InputError, match=r"electricity\.parquet"):
+        tables_of(experiment, data=tmp_path)
+    with pytest.raises(InputError, match="--data"):
+        tables_of(experiment)
+
+
+def table(rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"sex": rng.choice(["f", "m"], rows), "x": rng.random(rows), "y": rng.integers(0, 3, rows)})
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.integers(20, 300), level=st.sampled_from([1, 10, 100, 1000]), seed=st.integers(0, 5))
+def test_rows_and_classes_stay_and_the_feature_obeys(rows: int, level: int, seed: int) -> None:
+    before = table(rows, seed)
+    after = imbalanced_rows(before, "y", "sex", level, seed=seed)
+    pd.testing.assert_series_equal(after["y"].value_counts().sort_index(), before["y"].value_counts().sort_index())
+    for value, part in after.groupby("y"):
+        kinds = before.loc[before["y"] == value, "sex"].unique()
+        if len(kinds) == 2:
+            assert abs((part["sex"] == "f").sum() - len(part) * level / (level + 1)) <= 1
+    # Rows are real ones, each as often as the others of its kind, give or take once.
+    assert set(after["x"]) <= set(before["x"])
+    for _, kind in after.groupby(["y", "sex"]):
+        repeats = kind["x"].value_counts()
+        assert repeats.max() - repeats.min() <= 1
+
+
+def test_values_are_halved_in_order_and_the_seed_decides() -> None:
+    days = pd.DataFrame({"day": np.tile(np.arange(1, 8), 40), "y": [0, 1] * 140})
+    drawn = imbalanced_rows(days, "y", "day", 9, seed=0)
+    assert (drawn["day"] <= 4).mean() == pytest.approx(0.9)
+    again = imbalanced_rows(days, "y", "day", 9, seed=0)
+    pd.testing.assert_frame_equal(drawn, again)
+    assert not drawn.index.equals(imbalanced_rows(days, "y", "day", 9, seed=1).index)
+
+
+def test_an_unknown_column_is_refused() -> None:
+    with pytest.raises(InputError, match="no column 'age'"):
+        imbalanced_rows(table(20, 0), "y", "age", 10, seed=0)
+
+
+def garbled(spec: TableSpec, side: str, folder: Path) -> TableSpec:
+    """Return the same table with every feature of one side's rows replaced by nonsense, the split as it was."""
+    frame = read_table(spec.source)
+    rows = validate_table(frame, spec).positions(side)
+    changed = frame.copy()
+    rng = np.random.default_rng(7)
+    for column in frame.columns.drop(spec.label):
+        values = frame[column].iloc[rng.permutation(rows)].to_numpy()
+        changed.loc[changed.index[rows], column] = values
+    changed.loc[changed.index[rows], "amount"] = 1e6
+    path = folder / f"garbled_{side}.parquet"
+    changed.to_parquet(path)
+    return spec.model_copy(update={"source": str(path)})
+
+
+@pytest.mark.parametrize("space", list(SPACES))
+def test_no_encoder_sees_test_or_validation_rows(
+    space: str, spec: TableSpec, small: Experiment, tmp_path: Path
+) -> None:
+    before = encoded_group(Group(small, spec, 0, space), None)
+    for side in ("test", "validation"):
+        after = encoded_group(Group(small, garbled(spec, side, tmp_path), 0, space), None)
+        assert after.train.digest == before.train.digest
+        assert getattr(after, side).digest != getattr(before, side).digest
+
+
+def test_neither_gamma_nor_a_condensed_row_depends_on_test_rows(
+    spec: TableSpec, small: Experiment, tmp_path: Path
+) -> None:
+    contender = Contender(method="ours", settings={"gamma": "auto"})
+    made = []
+    for described in (spec, garbled(spec, "test", tmp_path)):
+        split = encoded_group(Group(small, described, 0, "hcfe"), None)
+        made.append((split, condense_split(contender, split, 0.05, 0, time_limit=60, memory_limit=4).value))
+    (split, first), (other, second) = made
+    assert split.seen == other.seen
+    assert first.rows is not None
+    assert second.rows is not None
+    assert first.rows.digest == second.rows.digest
+
+
+def test_a_trained_model_looks_at_the_test_rows_once(
+    spec: TableSpec, small: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[tuple[str, int]] = []
+    test_rows = len(encoded_group(Group(small, spec, 0, "hcfe"), None).test)
+
+    def watched(name: str, **settings: Any) -> Any:
+        model = make_model(name, **settings)
+        kind = type(model)
+
+        class Watched(kind):  # type: ignore[misc, valid-type]
+            def fit(self, X: Any, y: Any, **rest: Any) -> Any:
+                looks.append(("fit", len(X)))
+                return super().fit(X, y, **rest)
+
+            def predict(self, X: Any) -> Any:
+                looks.append(("predict", len(X)))
+                return super().predict(X)
+
+        model.__class__ = Watched
+        return model
+
+    monkeypatch.setattr(group_module, "make_model", watched)
+    results = run_group(Group(small, spec, 0, "hcfe"), cache_dir=None)
+    trained = [result for result in results if result["status"] == "ok"]
+    assert len(trained) == 2 * (1 + 2 * 2)
+    assert [what for what, _ in looks] == ["fit", "predict"] * len(trained)
+    assert {rows for what, rows in looks if what == "predict"} == {test_rows}
+    assert test_rows not in {rows for what, rows in looks if what == "fit"}
+
+
+TIMES = ["condense_seconds", "fit_seconds"]
+
+
+def test_one_row_a_trained_model(spec: TableSpec, small: Experiment) -> None:
+    told: list[tuple[float, float]] = []
+    scores = run_experiment(small, {"people": spec}, jobs=0, progress=lambda *news: told.append(news))
+    assert list(scores.columns) == list(COLUMNS)
+    # Two seeds and two models of two methods at two ratios, and of the whole table.
+    assert len(scores) == 2 * 2 * (2 * 2 + 1)
+    assert not scores.duplicated(["method", "ratio", "model", "split"]).any()
+    assert set(scores["status"]) == {"ok"}
+    assert scores[["accuracy", "macro_f1"]].notna().all(axis=None)
+    assert scores.loc[scores["method"] == "whole", "rows"].eq(480).all()
+    assert scores.loc[scores["ratio"] == 0.05, "rows"].eq(24).all()
+    assert scores.loc[scores["method"] == "ours", "objective"].gt(0).all()
+    done = [part for part, _ in told]
+    assert done == sorted(done)
+    assert told[0][0] == 0
+    assert told[-1][0] == told[-1][1]
+
+
+@pytest.mark.slow
+def test_processes_find_the_same(spec: TableSpec, small: Experiment, tmp_path: Path) -> None:
+    short = small.model_copy(update={"models": ("neighbour",), "ratios": (0.05,)})
+    here = run_experiment(short, {"people": spec}, jobs=0)
+    there = run_experiment(short, {"people": spec}, jobs=2, cache_dir=tmp_path / "cache")
+    pd.testing.assert_frame_equal(here.drop(columns=TIMES), there.drop(columns=TIMES))
+
+
+def test_what_is_done_is_not_done_again(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(contest, "run_limited", never)
+    monkeypatch.setattr(trial_module, "score_predictions", never)
+    again = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    pd.testing.assert_frame_equal(first, again)
+
+
+def test_an_experiment_that_was_stopped_goes_on(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[float] = []
+    real = contest.run_limited
+
+    def counted(*args: Any, **rest: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*args, **rest)
+
+    monkeypatch.setattr(contest, "run_limited", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    scores = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    # Eight condensations in all: three were done before the stop, the fourth was lost.
+    assert len(calls) == 3 + 1 + 5
+    assert set(scores["status"]) == {"ok"}
+
+
+def check_ended(scores: pd.DataFrame, status: str) -> None:
+    ours = scores[scores["method"] == "ours"]
+    assert set(ours["status"]) == {status}
+    assert ours[["accuracy", "macro_f1"]].isna().all(axis=None)
+    assert ours["reason"].str.len().gt(0).all()
+    assert len(ours) == 2 * 2
+    assert set(scores.loc[scores["method"] == "whole", "status"]) == {"ok"}
+
+
+def test_too_little_time_ends_in_a_row(spec: TableSpec, small: Experiment) -> None:
+    tight = small.model_copy(update={"time_limit": 1e-4, "seeds": 1})
+    check_ended(run_experiment(tight, {"people": spec}, jobs=0), "OOT")
+
+
+def test_too_little_memory_ends_in_a_row(spec: TableSpec, small: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(*_: Any) -> Any:
+        return np.ones(10**10)
+
+    monkeypatch.setattr(contest, "_condense", greedy)
+    check_ended(run_experiment(small.model_copy(update={"seeds": 1}), {"people": spec}, jobs=0), "OOM")
+
+
+def test_who_runs_out_of_time_on_one_split_is_not_tried_on_the_others(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def endless(work: Any, **_: Any) -> Outcome[Any]:
+        tried.append(1)
+        return Outcome("OOT", reason="it took too long")
+
+    monkeypatch.setattr(contest, "run_limited", endless)
+    scores = run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    own = scores[scores["method"] != "whole"]
+    assert set(own["status"]) == {"OOT"}
+    # Two methods at two ratios, once each; the second split was told.
+    assert len(tried) == 4
+    assert own["reason"].str.contains("another split").sum() == len(own) // 2
+
+
+def test_another_run_tries_again(spec: TableSpec, small: Experiment, tmp_path: Path) -> None:
+    """A machine that was busy yesterday does not count as out of time for ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contest, "run_limited", lambda work, **_: Outcome("OOT", reason="busy"))
+        assert "OOT" in set(run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)["status"])
+    assert set(run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)["status"]) == {"ok"}
+
+
+def test_what_took_longer_under_another_limit_is_out_of_time(
+    spec: TableSpec, small: Experiment, tmp_path: Path
+) -> None:
+    run_experiment(small, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    tight = small.model_copy(update={"time_limit": 1e-9})
+    scores = run_experiment(tight, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    assert set(scores.loc[scores["method"] != "whole", "status"]) == {"OOT"}
+
+
+def test_seconds_that_count_are_not_looked_up(
+    spec: TableSpec, small: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = small.model_copy(update={"timed": True, "seeds": 1})
+    run_experiment(timed, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    calls: list[int] = []
+    real = contest.run_limited
+
+    def counted(*args: Any, **rest: Any) -> Any:
+        calls.append(1)
+        return real(*args, **rest)
+
+    monkeypatch.setattr(contest, "run_limited", counted)
+    run_experiment(timed, {"people": spec}, jobs=0, cache_dir=tmp_path)
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"), [("PULL", 0.8), ("Condenser", functools.partial(contest.Condenser, gamma=0.75))]
+)
+def test_a_changed_default_is_another_key(name: str, changed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    contender = Contender(method="ours")
+    before = hash_json(contest._settings(contender, 0.1, 0))
+    monkeypatch.setattr(contest, name, changed)
+    assert hash_json(contest._settings(contender, 0.1, 0)) != before
+
+
+def test_a_changed_rate_factor_is_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = LabelledRows(np.eye(3, dtype=np.float32), np.arange(3))
+    before = trial_key(make_model("realmlp"), rows, rows, classes=3)
+    assert before != trial_key(make_model("realmlp", recipe="paper"), rows, rows, classes=3)
+    monkeypatch.setattr(RealMlpClassifier, "rate_factor", 99.0)
+    assert before != trial_key(make_model("realmlp"), rows, rows, classes=3)
+
+
+def test_a_table_that_groups_duplicates_stays_grouped(spec: TableSpec, small: Experiment) -> None:
+    grouped = spec.model_copy(update={"split": spec.split.model_copy(update={"group_duplicates": True})})
+    frame = read_table(spec.source)
+    path = Path(spec.source).with_name("twice.parquet")
+    pd.concat([frame, frame]).to_parquet(path)
+    split = encoded_group(Group(small, grouped.model_copy(update={"source": str(path)}), 0, "hcfe"), None)
+    known = {row.tobytes() for row in split.train.X}
+    assert not any(row.tobytes() in known for row in split.test.X)
+
+
+def test_a_one_sided_feature_is_a_variant(spec: TableSpec, small: Experiment) -> None:
+    one_sided = Experiment.model_validate(
+        {
+            **small.model_dump(),
+            "imbalance": {"columns": {"people": "insured"}, "levels": [1, 50]},
+            "seeds": 1,
+            "ratios": [0.05],
+            "methods": ["ours"],
+        }
+    )
+    scores = run_experiment(one_sided, {"people": spec}, jobs=0)
+    assert set(scores["variant"]) == {"1:1", "50:1"}
+    objective = scores.groupby("variant")["objective"].first()
+    assert objective["1:1"] != objective["50:1"]
+
+
+def test_scaling_condenses_growing_parts() -> None:
+    grid = Experiment.model_validate(
+        {
+            "name": "scaling",
+            "title": "Scaling",
+            "ratios": [0.01],
+            "methods": ["ours", "stratified"],
+            "models": [],
+            "seeds": 1,
+            "scaling": {
+                "like": "microsoft",
+                "shape": {"rows": 2000, "columns": 10, "classes": [0.8, 0.2]},
+                "vary": "rows",
+                "shares": [1.0, 0.5],
+            },
+        }
+    )
+    scores = run_experiment(grid, {})
+    assert list(scores.loc[scores["method"] == "ours", "variant"]) == ["rows=1000", "rows=2000"]
+    assert list(scores.loc[scores["method"] == "ours", "rows"]) == [10, 20]
+    assert np.isfinite(scores["condense_seconds"]).all()
+
+
+def test_the_first_seed_names_the_splits(spec: TableSpec, small: Experiment) -> None:
+    """Later seeds alone find what they found among others, on splits that are not those of the first."""
+    quick = small.model_copy(update={"models": ("neighbour",), "ratios": (0.05,)})
+    both = run_experiment(quick, {"people": spec}, jobs=0)
+    second = run_experiment(quick.model_copy(update={"seeds": 1, "first_seed": 1}), {"people": spec}, jobs=0)
+    expected = both[both["seed"] == 1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(second.drop(columns=TIMES), expected.drop(columns=TIMES))
+
+
+def test_validation_rows_can_be_judged_on_instead_of_test_rows(spec: TableSpec, small: Experiment) -> None:
+    changes = {"models": ("neighbour",), "judged_on": "validation", "seeds": 1}
+    chosen = small.model_copy(update=changes)
+    scores = run_experiment(chosen, {"people": spec}, jobs=0)
+    split = encoded_group(Group(chosen, spec, 0, "hcfe"), None)
+    on = {
+        name: trial_module.run_trial(
+            make_model("neighbour", seed=0), split.train, getattr(split, name), classes=split.classes
+        ).value.scores.accuracy
+        for name in ("validation", "test")
+    }
+    assert on["validation"] != on["test"]
+    assert scores.loc[scores["method"] == "whole", "accuracy"].tolist() == [on["validation"]]
+
+
+def test_the_pull_changes_weights_and_nothing_else(spec: TableSpec, small: Experiment) -> None:
+    split = encoded_group(Group(small, spec, 0, "hcfe"), None)
+
+    def rows(**settings: Any) -> LabelledRows:
+        contender = Contender(method="ours", settings=settings)
+        made = contest.condense_split(contender, split, 0.05, 0, time_limit=60, memory_limit=8).value
+        assert made.rows is not None
+        return made.rows
+
+    by_default, by_source = rows(), rows(pull=1.0)
+    np.testing.assert_array_equal(by_default.X, by_source.X)
+    assert by_source.weights is not None
+    shares = np.bincount(by_source.codes, weights=by_source.weights) / by_source.weights.sum()
+    np.testing.assert_allclose(shares, np.bincount(split.train.codes) / len(split.train))
+    assert by_default.weights is not None
+    assert not np.allclose(by_default.weights, by_source.weights)
+
+
+# The costly rivals with as little of their cost as shows that they take part.
+SHORT = {
+    "dm": {"steps": 3},
+    "gm": {"steps": 3},
+    "mtt": {"steps": 3, "experts": 1, "epochs": 3, "last_start": 1, "ahead": 1, "student_steps": 2},
+}
+
+# One experiment of every kind of figure; drawing the same kind again takes seconds and shows nothing new.
+DRAWN = {load_experiment(name).show.figure: name for name in reversed(experiment_names())}
+
+
+def shrunk(name: str) -> Experiment:
+    """Return an experiment with one small table, one ratio, one seed, two models and a recipe of a hundred steps."""
+    full = load_experiment(name)
+    # Every model learns in a test of its own; two show that an experiment takes several.
+    changes: dict[str, Any] = {"ratios": (0.1,), "seeds": 1, "recipe": "paper", "models": full.models[:2]}
+    if full.scaling is not None:
+        shape = {"rows": 1500, "columns": 10, "classes": full.scaling.shape.classes}
+        changes["scaling"] = {**full.scaling.model_dump(), "shape": shape, "shares": (0.5, 1.0)}
+    else:
+        changes["tables"] = ("people",)
+    if full.imbalance is not None:
+        changes["imbalance"] = {"columns": {"people": "insured"}, "levels": full.imbalance.levels[::3]}
+    changes["methods"] = [
+        {**contender.model_dump(), "settings": {**contender.settings, **SHORT.get(contender.method, {})}}
+        for contender in full.methods
+    ]
+    return Experiment.model_validate({**full.model_dump(), **changes})
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> TableSpec:
+    path = tmp_path / "people.parquet"
+    mixed_table(150, seed=3).to_parquet(path)
+    return TableSpec(name="people", source=str(path), label="outcome")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", experiment_names())
+def test_a_small_version_of_every_experiment(
+    name: str, spec: TableSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = shrunk(name)
+    drawn = DRAWN[experiment.show.figure] == name
+    if not drawn:
+        monkeypatch.setattr(experiment_job, "experiment_exhibits", lambda *_: [])
+    scores = run_experiment(experiment, {"people": spec}, jobs=0, cache_dir=tmp_path / "cache")
+    assert set(scores["status"]) == {"ok"}, scores[["method", "reason"]]
+    assert set(scores["method"]) - {"whole"} == {contender.method for contender in experiment.methods}
+    assert set(scores["model"]) == set(experiment.models or ("",))
+    out = tmp_path / "out"
+    out.mkdir()
+    experiment_job.write_experiment(
+        experiment, scores, out, command=f"c2tc bench {name}", splits={"people": spec.split}, jobs=0
+    )
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "scores.parquet"), scores, check_dtype=False)
+    text = (out / "table.md").read_text(encoding="utf-8")
+    assert experiment.title in text
+    assert f"c2tc bench {name}" in text
+    assert ("80 % training, 10 % validation, 10 % test rows" in text) == (experiment.scaling is None)
+    # What was trained is shown.
+    head = next(line for line in text.splitlines() if line.startswith("| table"))
+    assert ("| whole " in head) == ("whole" in set(scores["method"])) == (experiment.whole and bool(experiment.models))
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    figures = list((out / "figures").iterdir())
+    assert not drawn or bool(figures) == (
+        experiment.show.figure != "none" or len(set(scores["method"]) - {"whole"}) > 1
+    )
+    if len({contender.method for contender in experiment.methods}) > 1 and experiment.models:
+        found = pd.read_parquet(out / "statistics.parquet")
+        assert {"t_p_holm", "wilcoxon_p_holm"} <= set(found.columns)
+
+
+CATALOGUE = Path(__file__).parents[3] / "data" / "catalog.yaml"
+
+SEEDS = 5
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_scores_of_seeds_are_within_two_points(tmp_path: Path) -> None:
+    changes = {"tables": ("flights",), "methods": [{"method": "ours"}], "seeds": SEEDS}
+    experiment = Experiment.model_validate({**load_experiment("allocation").model_dump(), **changes})
+    specs = tables_of(experiment, data=None, catalogue=CATALOGUE)
+    scores = run_experiment(experiment, specs, jobs=0, cache_dir=tmp_path)
+    assert scores["status"].tolist() == ["ok"] * SEEDS
+    for metric in ("accuracy", "macro_f1"):
+        # Different splits, rows and starts: not one run told five times.
+        assert scores[metric].nunique() == SEEDS
+        assert scores[metric].std() < 0.02
