@@ -18,15 +18,13 @@ from c2tc_pipeline.bench.models.realmlp import (
     NtpLinear,
     RealMlpNetwork,
     RobustScaling,
-    ScaledParameter,
     weighted_quantile,
 )
 from c2tc_pipeline.bench.models.tabnet import SameVarianceNorm, TabNetNetwork, ghost_rows
 from c2tc_pipeline.bench.models.tabr import TabrNetwork, nearest_keys
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
 from c2tc_pipeline.common.packages import bench_package
-from c2tc_pipeline.evaluation.hooks import SeesTrainingRows, least_batch, row_losses
+from c2tc_pipeline.evaluation.hooks import SeesTrainingRows, row_losses
 from c2tc_pipeline.evaluation.networks import mlp_network
 from c2tc_pipeline.evaluation.training import Recipe, train
 
@@ -92,13 +90,6 @@ def test_nothing_stays_behind_when_a_network_changes_devices(name: str) -> None:
     assert plain == []
 
 
-def test_only_batch_normalisation_needs_company() -> None:
-    rows, classes = torch.rand(4, 2), torch.arange(4) % 3
-    assert {name: least_batch(made(name, rows, classes)) for name in NETWORKS} == dict.fromkeys(NETWORKS, 1) | {
-        "tabnet": 2
-    }
-
-
 def test_a_width_that_heads_do_not_divide() -> None:
     with pytest.raises(InputError, match="20"):
         ft_transformer_network(2, 2, width=20)
@@ -158,14 +149,6 @@ def test_columns_are_scaled_robustly_and_clipped_smoothly() -> None:
     expected = torch.tensor([[one, two, 0.0], [0.0, 0.0, 0.0], [3.0, -3.0, 0.0]])
     torch.testing.assert_close(scaling(scaled)[1:], expected[1:].float())
     torch.testing.assert_close(scaling(scaled)[0], torch.tensor([one, two, 0.0]).float())
-
-
-def test_a_scaled_parameter_moves_faster_under_adam() -> None:
-    parameter = ScaledParameter(torch.ones(2), speed=6.0)
-    flat = FlatWeights(parameter)
-    parameter().sum().backward()
-    AdamW(flat).step(0.01)
-    torch.testing.assert_close(parameter(), torch.full((2,), 1 - 6 * 0.01))
 
 
 def test_an_untrained_network_takes_no_side_and_smooths_labels() -> None:
@@ -324,12 +307,3 @@ def test_the_output_is_the_formula_neighbour_by_neighbour() -> None:
             encoded = encoded + share * (network.label_values(y[other]) + difference)
         expected.append(network.head(encoded + network.block(encoded)))
     torch.testing.assert_close(network(rows), torch.stack(expected), rtol=1e-4, atol=1e-5)
-
-
-def test_gradients_reach_the_encoding_of_neighbours() -> None:
-    """The row's own path is cut, so that what is left came through its neighbours."""
-    network, _, _ = seen(12, context=5)
-    used, places = torch.arange(5), torch.arange(5).repeat(2, 1)
-    network._context(torch.zeros(2, 8), used, places).sum().backward()
-    assert network.encoder.weight.grad is not None
-    assert network.encoder.weight.grad.abs().sum() > 0

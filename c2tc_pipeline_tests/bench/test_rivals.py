@@ -119,14 +119,6 @@ def test_floats_keep_their_width(name: str, dtype: Any) -> None:
     assert make_rival(name, ratio=0.1).fit_resample(X.astype(dtype), y)[0].dtype == dtype
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_three_rows(name: str) -> None:
-    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [5.0, 5.0]]), np.array(["a", "a", "b"])
-    X_small, y_small = make_rival(name, ratio=0.01).fit_resample(X, y)
-    assert y_small.tolist() == ["a", "b"]
-    np.testing.assert_array_equal(X_small[1], [5.0, 5.0])
-
-
 @pytest.mark.parametrize("name", [name for name in ALL if name != "lightweight"])
 def test_a_budget_of_all_rows_keeps_them_all(name: str) -> None:
     X, y = rows_and_classes(40)
@@ -238,17 +230,6 @@ def test_herding_brute_force(seed: int, offset: float) -> None:
     assert herding.sample_indices_.tolist() == expected
 
 
-def test_the_mean_is_closer_than_that_of_random_rows() -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.random((2000, 8)), np.repeat([0, 1], 1000)
-    kept, labels = Herding(rows=40).fit_resample(X, y)
-    for label in (0, 1):
-        mean = X[y == label].mean(axis=0)
-        ours = np.linalg.norm(kept[labels == label].mean(axis=0) - mean)
-        random = [np.linalg.norm(rng.choice(X[y == label], 20).mean(axis=0) - mean) for _ in range(200)]
-        assert ours < min(random) / 2
-
-
 def test_huge_numbers_do_not_overflow() -> None:
     X = np.random.default_rng(0).random((60, 3))
     y = np.repeat([0, 1], 30)
@@ -353,31 +334,6 @@ def test_rows_come_as_often_as_their_chances_say_and_weighted_sums_are_right_on_
     assert (np.abs(found.mean(axis=0) - truth) < 5 * error).all()
     # The test can tell: unweighted sums are off by far more.
     assert np.abs(np.mean(X[:, 0]) * 12 - 12 * (q @ X[:, 0])) > 5 * error[1]
-
-
-def test_equal_rows_have_equal_weights() -> None:
-    X = np.vstack([np.ones((10, 2)), np.zeros((10, 2))])
-    coreset = LightweightCoreset(rows=8).fit(X, np.repeat([0, 1], 10))
-    assert coreset.weights_ is not None
-    np.testing.assert_allclose(coreset.weights_, 10 / 4)
-
-
-def test_blobs_are_found_and_counted() -> None:
-    rng = np.random.default_rng(0)
-    # Four narrow blobs a class, far apart; counts by class are the blobs'.
-    sizes = np.array([100, 50, 30, 20, 100, 50, 30, 20])
-    corners = np.array([[0, 0], [9, 0], [0, 9], [9, 9]] * 2) + np.repeat([0, 50], 4)[:, None]
-    X = np.repeat(corners, sizes, axis=0) + rng.normal(0, 0.1, (400, 2))
-    y = np.repeat([0, 1], 200)
-    sampler = MiniBatchRows(rows=8)
-    centres, labels = sampler.fit_resample(X, y)
-    for label in (0, 1):
-        of_class = corners[4 * label : 4 * label + 4]
-        near = cdist(of_class, centres[labels == label])
-        assert near.min(axis=1).max() < 0.2
-        assert sampler.weights_ is not None
-        weights = sampler.weights_[labels == label][near.argmin(axis=1)]
-        assert weights.tolist() == [100, 50, 30, 20]
 
 
 def test_weights_are_the_rows_nearest_to_each_centre() -> None:

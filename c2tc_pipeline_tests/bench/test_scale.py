@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from c2tc_pipeline.bench import scale
 from c2tc_pipeline.bench.scale import (
     CLASS_SHARES,
     LABEL,
     ScaleCheck,
     ScaleRun,
     check_scale,
-    made_table,
     run_watched,
     synthetic_part,
     write_synthetic_table,
@@ -83,7 +83,7 @@ def test_parts_are_made_from_their_own_seeds() -> None:
 
 
 def test_a_smaller_table_is_the_beginning_of_a_larger_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made_table, "PART_ROWS", 300)
+    monkeypatch.setattr(scale, "PART_ROWS", 300)
     write_synthetic_table(tmp_path / "small", 300)
     write_synthetic_table(tmp_path / "large", 700)
     small, large = (pq.read_table(tmp_path / name) for name in ("small", "large"))
