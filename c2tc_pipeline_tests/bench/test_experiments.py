@@ -127,15 +127,6 @@ def test_rows_and_classes_stay_and_the_feature_obeys(rows: int, level: int, seed
         assert repeats.max() - repeats.min() <= 1
 
 
-def test_values_are_halved_in_order_and_the_seed_decides() -> None:
-    days = pd.DataFrame({"day": np.tile(np.arange(1, 8), 40), "y": [0, 1] * 140})
-    drawn = imbalanced_rows(days, "y", "day", 9, seed=0)
-    assert (drawn["day"] <= 4).mean() == pytest.approx(0.9)
-    again = imbalanced_rows(days, "y", "day", 9, seed=0)
-    pd.testing.assert_frame_equal(drawn, again)
-    assert not drawn.index.equals(imbalanced_rows(days, "y", "day", 9, seed=1).index)
-
-
 def test_an_unknown_column_is_refused() -> None:
     with pytest.raises(InputError, match="age"):
         imbalanced_rows(table(20, 0), "y", "age", 10, seed=0)
@@ -470,22 +461,3 @@ def test_a_small_version_of_every_experiment(name: str, tmp_path: Path, monkeypa
     if len({contender.method for contender in experiment.methods}) > 1 and experiment.models:
         found = pd.read_parquet(out / "statistics.parquet")
         assert {"t_p_holm", "wilcoxon_p_holm"} <= set(found.columns)
-
-
-CATALOGUE = Path(__file__).parents[3] / "data" / "catalog.yaml"
-
-SEEDS = 5
-
-
-@pytest.mark.slow
-@pytest.mark.faults
-def test_scores_of_seeds_are_within_two_points(tmp_path: Path) -> None:
-    changes = {"tables": ("flights",), "methods": [{"method": "ours"}], "seeds": SEEDS}
-    experiment = Experiment.model_validate({**load_experiment("allocation").model_dump(), **changes})
-    specs = tables_of(experiment, data=None, catalogue=CATALOGUE)
-    scores = run_experiment(experiment, specs, jobs=0, cache_dir=tmp_path)
-    assert scores["status"].tolist() == ["ok"] * SEEDS
-    for metric in ("accuracy", "macro_f1"):
-        # Different splits, rows and starts: not one run told five times.
-        assert scores[metric].nunique() == SEEDS
-        assert scores[metric].std() < 0.02

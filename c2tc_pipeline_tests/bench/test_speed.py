@@ -421,11 +421,3 @@ def test_mistakes_are_told_before_anything_runs(data: Path, options: dict[str, A
     with pytest.raises(InputError, match=said) as caught:
         measure(data, **options)
     assert str(caught.value).count("\n") == 0
-
-
-def test_every_table_that_is_looked_for_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        measure(tmp_path)
-    assert all(f"{name}.parquet" in str(caught.value) for part in PARTS.values() for name in part.tables)
-    with pytest.raises(InputError, match="--data"):
-        measure(None)
