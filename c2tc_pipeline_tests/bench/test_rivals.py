@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -236,17 +235,6 @@ def test_k_center_brute_force(seed: int, start: str) -> None:
         if start == "mean":
             assert picks[0] == np.linalg.norm(rows - rows.mean(axis=0), axis=1).argmin()
         assert picks.tolist() == farthest_first(rows, int(picks[0]), 20)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_radius_is_at_most_twice_the_smallest_possible(seed: int) -> None:
-    X, y = two_classes(seed, rows=12)
-    kept, _ = KCenter(rows=6).fit_resample(X, y)
-    for rows, centres in ((X[:12], kept[:3]), (X[12:], kept[3:])):
-        between = cdist(rows, rows)
-        best = min(between[:, list(three)].min(axis=1).max() for three in combinations(range(12), 3))
-        radius = cdist(rows, centres).min(axis=1).max()
-        assert best - 1e-6 <= radius <= 2 * best + 1e-6
 
 
 def test_an_unknown_start_is_refused() -> None:

@@ -39,7 +39,7 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
     layout : Layout
         Which columns of the scores are rows and which are columns.
     paper : DataFrame or None
-        What :func:`~c2tc_pipeline.bench.experiments.paper_numbers.paper_numbers` returned; each number is put
+        What :func:`~c2tc_pipeline.bench.experiments.grid.paper_numbers` returned; each number is put
         beside the one of ours that agrees with it in all but the space, and in that where the layout shows it.
 
     Returns
