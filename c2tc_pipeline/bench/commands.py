@@ -111,14 +111,15 @@ def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **
             raise InputError(f"{shown} has no meaning for {kind}; leave it out.")
     out = out or defaults.BENCH / Path(name).stem
     report: Callable[[str], Any] = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+    found = ""
     if name == SCALE:
-        _scale(data, out, report, rows=options["rows"] or 20_000_000, memory=options["memory"] or 1.5)
+        found = _scale(data, out, report, rows=options["rows"] or 20_000_000, memory=options["memory"] or 1.5)
     elif name == SPEED:
         _speed(data, out, report, options)
     else:
-        _experiment(name, data, out, quiet, {key: options[key] for key in allowed})
+        found = _experiment(name, data, out, quiet, {key: options[key] for key in allowed})
     if not quiet:
-        click.echo(f"Written: {out}")
+        click.echo("\n".join(filter(None, [found, f"Written: {out}"])))
 
 
 def _list() -> None:
@@ -138,7 +139,7 @@ def _publish(out: Path, kind: str, write: Callable[..., object]) -> None:
     publish_directory(out, lambda folder: write(folder, command=command), kind=kind, replace=True)
 
 
-def _scale(data: Path | None, out: Path, report: Callable[[str], Any], *, rows: int, memory: float) -> None:
+def _scale(data: Path | None, out: Path, report: Callable[[str], Any], *, rows: int, memory: float) -> str:
     from c2tc_pipeline.bench.scale import check_scale
     from c2tc_pipeline.storage.artefact import check_target
     from c2tc_pipeline.storage.holds import ScratchDirectory
@@ -147,7 +148,7 @@ def _scale(data: Path | None, out: Path, report: Callable[[str], Any], *, rows: 
     with ScratchDirectory() as scratch:
         done = check_scale(data or Path(scratch), rows, memory_limit=round(memory * 1e9), report=report)
     _publish(out, SCALE, done.write_files)
-    report(done.to_markdown())
+    return done.to_markdown()
 
 
 def _speed(data: Path | None, out: Path, report: Callable[[str], Any], options: dict[str, Any]) -> None:
@@ -170,7 +171,7 @@ def _speed(data: Path | None, out: Path, report: Callable[[str], Any], options: 
         report("The machine was too noisy for these times to be trusted; measure again when nothing else runs.")
 
 
-def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: dict[str, Any]) -> None:
+def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: dict[str, Any]) -> str:
     from rich.console import Console
 
     from c2tc_pipeline.bench.experiments.grid import load_experiment, tables_of
@@ -200,7 +201,6 @@ def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: d
         write_experiment(experiment, scores, folder, command=command, splits=splits, jobs=parallel)
 
     _publish(out, ARTEFACT_KIND, write)
-    if not quiet:
-        ended = scores.loc[scores["status"] != "ok", "status"].value_counts()
-        lost = ", ".join(f"{count} {status}" for status, count in ended.items())
-        click.echo(f"{len(scores):,} results{f' ({lost})' if lost else ''}")
+    ended = scores.loc[scores["status"] != "ok", "status"].value_counts()
+    lost = ", ".join(f"{count} {status}" for status, count in ended.items())
+    return f"{len(scores):,} results{f' ({lost})' if lost else ''}"

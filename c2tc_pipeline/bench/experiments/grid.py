@@ -183,8 +183,9 @@ class Experiment(_Part):
                 raise ValueError(f"method {method!r} is listed twice as {variant!r}; give each a variant of its own")
         if not self.tables and self.scaling is None:
             raise ValueError("it names no tables; add some")
-        for table in self.tables if self.imbalance is not None else ():
-            if table not in self.imbalance.columns:
+        skewed = self.tables if self.imbalance is None else self.imbalance.columns
+        for table in self.tables:
+            if table not in skewed:
                 raise ValueError(f"it does not say which column of table {table!r} to skew; add it")
         return self
 

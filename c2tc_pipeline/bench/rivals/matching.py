@@ -102,7 +102,6 @@ class MatchingSampler(Rival):
     # Whether the method takes a gradient of a gradient, which needs a relay with second derivatives.
     smooth: ClassVar[bool] = True
     name: ClassVar[str]
-    clock: ClassVar[Callable[[], float]] = staticmethod(time.monotonic)
 
     _: KW_ONLY
     relay: str | NetworkBuilder = "mlp"
@@ -112,6 +111,10 @@ class MatchingSampler(Rival):
     device: str = "auto"
     time_limit: float | None = None
     memory_limit: float | None = None
+
+    def clock(self) -> float:
+        """Return seconds for the deadline."""
+        return time.monotonic()
 
     @abstractmethod
     def start(self, task: Task) -> Matcher:
