@@ -354,15 +354,6 @@ def test_a_table_that_groups_duplicates_stays_grouped(spec: TableSpec, small: Ex
     assert not any(row.tobytes() in known for row in split.test.X)
 
 
-def test_the_first_seed_names_the_splits(spec: TableSpec, small: Experiment) -> None:
-    """Later seeds alone find what they found among others, on splits that are not those of the first."""
-    quick = small.model_copy(update={"models": ("neighbour",), "ratios": (0.05,)})
-    both = run_experiment(quick, {"people": spec}, jobs=0)
-    second = run_experiment(quick.model_copy(update={"seeds": 1, "first_seed": 1}), {"people": spec}, jobs=0)
-    expected = both[both["seed"] == 1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(second.drop(columns=TIMES), expected.drop(columns=TIMES))
-
-
 def test_validation_rows_can_be_judged_on_instead_of_test_rows(spec: TableSpec, small: Experiment) -> None:
     changes = {"models": ("neighbour",), "judged_on": "validation", "seeds": 1}
     chosen = small.model_copy(update=changes)

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from c2tc_pipeline.bench.models import tabr as nearest
 from c2tc_pipeline.bench.models.ft_transformer import ft_transformer_network
 from c2tc_pipeline.bench.models.mlp_plr import MlpPlrClassifier
-from c2tc_pipeline.bench.models.realmlp import (
-    NtpLinear,
-    RealMlpNetwork,
-    RobustScaling,
-    weighted_quantile,
-)
+from c2tc_pipeline.bench.models.realmlp import NtpLinear, RealMlpNetwork, RobustScaling, weighted_quantile
 from c2tc_pipeline.bench.models.tabnet import SameVarianceNorm, TabNetNetwork, ghost_rows
 from c2tc_pipeline.bench.models.tabr import TabrNetwork, nearest_keys
 from c2tc_pipeline.common.errors import InputError

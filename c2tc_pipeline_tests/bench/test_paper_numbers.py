@@ -40,11 +40,5 @@ def test_every_number_is_there_once_and_is_one(experiment: str) -> None:
     assert not numbers[["table", "method", "space", "variant", "model"]].isna().any(axis=None)
 
 
-def test_the_frame_can_be_changed_without_changing_the_numbers() -> None:
-    numbers = paper_numbers("encoding")
-    numbers["mean"] = 0.0
-    assert (paper_numbers("encoding")["mean"] > 0).all()
-
-
 def test_an_experiment_that_the_paper_does_not_have() -> None:
     assert grid.paper_numbers("choices") is None

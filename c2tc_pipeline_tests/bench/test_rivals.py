@@ -20,7 +20,7 @@ from c2tc_pipeline.bench.rivals import make_rival
 from c2tc_pipeline.bench.rivals.cluster_centroids import ClusterCentroidsRows
 from c2tc_pipeline.bench.rivals.herding import Herding
 from c2tc_pipeline.bench.rivals.k_center import KCenter
-from c2tc_pipeline.bench.rivals.minibatch import MiniBatchRows, fill_empty
+from c2tc_pipeline.bench.rivals.minibatch import fill_empty
 from c2tc_pipeline.bench.rivals.random_rows import LightweightCoreset, RandomRows, StratifiedRows
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.sampler import Sampler
@@ -284,16 +284,6 @@ def test_rows_come_as_often_as_their_chances_say_and_weighted_sums_are_right_on_
     assert (np.abs(found.mean(axis=0) - truth) < 5 * error).all()
     # The test can tell: unweighted sums are off by far more.
     assert np.abs(np.mean(X[:, 0]) * 12 - 12 * (q @ X[:, 0])) > 5 * error[1]
-
-
-def test_weights_are_the_rows_nearest_to_each_centre() -> None:
-    X = np.random.default_rng(1).random((300, 3))
-    sampler = MiniBatchRows(rows=20, batch_size=50)
-    centres, labels = sampler.fit_resample(X, np.repeat([0, 1], 150))
-    for label, rows in ((0, X[:150]), (1, X[150:])):
-        nearest = cdist(rows, centres[labels == label]).argmin(axis=1)
-        assert sampler.weights_ is not None
-        assert sampler.weights_[labels == label].tolist() == np.bincount(nearest, minlength=10).tolist()
 
 
 @settings(max_examples=30)

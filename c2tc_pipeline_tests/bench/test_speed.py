@@ -16,10 +16,7 @@ from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench.experiments.spaces import string_categories
 from c2tc_pipeline.bench.speed import run as module
 from c2tc_pipeline.bench.speed import search
-from c2tc_pipeline.bench.speed.autoencoder import (
-    measure_autoencoder,
-    train_dense,
-)
+from c2tc_pipeline.bench.speed.autoencoder import measure_autoencoder, train_dense
 from c2tc_pipeline.bench.speed.measuring import Bench, Noise, NoiseProbe, SpeedRow, reaches, to_frame
 from c2tc_pipeline.bench.speed.run import (
     PARTS,

@@ -12,9 +12,7 @@ import pytest
 from c2tc_pipeline.bench.reports.speed_files import write_speed
 from c2tc_pipeline.bench.reports.speed_markdown import noise_sentence, speed_markdown
 from c2tc_pipeline.bench.speed.measuring import Noise, SpeedRow, to_frame
-from c2tc_pipeline.bench.speed.run import (
-    SpeedRun,
-)
+from c2tc_pipeline.bench.speed.run import SpeedRun
 
 MACHINE = {"cores": 2, "processor": "an *abacus*", "system": "", "python": "3", "versions": {}, "torch_threads": 2}
 

@@ -38,11 +38,7 @@ from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unf
 
 
 def test_a_run_with_more_models_counts_once() -> None:
-    scores = together(
-        runs("ours", [0.5, 0.8]),
-        runs("ours", [0.7], model_seed=1),
-        runs("ours", [0.9], model_seed=2),
-    )
+    scores = together(runs("ours", [0.5, 0.8]), runs("ours", [0.7], model_seed=1), runs("ours", [0.9], model_seed=2))
     cell = cell_scores(scores, "accuracy").iloc[0]
     # Split 0 has three models of mean 0.7; a mean over all four models would be 0.725.
     [found] = runs_by_cell(scores, "accuracy").values()
@@ -66,12 +62,6 @@ def test_endings_and_partly_finished_cells() -> None:
     assert cells["runs"].to_dict() == {"ours": 2, "mtt": 0, "gm": 0}
     assert cells.loc["ours", "mean"] == pytest.approx(0.6)
     assert cells["mean"].isna().to_dict() == {"ours": False, "mtt": True, "gm": True}
-
-
-def test_variants_are_contenders_and_missing_texts_are_empty() -> None:
-    scores = together(runs("ours", [0.5]), runs("ours", [0.6], variant="gamma=1"))
-    scores["variant"] = scores["variant"].replace("", None)
-    assert cell_scores(scores, "accuracy")["contender"].tolist() == ["ours", "ours (gamma=1)"]
 
 
 def test_a_frame_without_a_column_is_named() -> None:
@@ -256,10 +246,7 @@ def test_ranks_share_ties_and_put_what_did_not_finish_last() -> None:
 
 def test_units_where_not_all_ran_are_left_out_and_spaces_are_named() -> None:
     scores = together(
-        runs("ours", [0.9]),
-        runs("ours", [0.8], space="label"),
-        runs("random", [0.7]),
-        runs("ours", [0.9], table="b"),
+        runs("ours", [0.9]), runs("ours", [0.8], space="label"), runs("random", [0.7]), runs("ours", [0.9], table="b")
     )
     found = rank_contenders(scores, "accuracy")
     assert found.mean_ranks == {"ours, hcfe": 1.0, "ours, label": 2.0, "random, hcfe": 3.0}

@@ -43,11 +43,7 @@ class MlpPlrClassifier(NetworkClassifier):
         """Return an untrained network."""
         rtdl = bench_package("rtdl_num_embeddings")
         periodic = rtdl.PeriodicEmbeddings(
-            features,
-            self.embedding,
-            n_frequencies=self.frequencies,
-            frequency_init_scale=self.spread,
-            lite=self.lite,
+            features, self.embedding, n_frequencies=self.frequencies, frequency_init_scale=self.spread, lite=self.lite
         )
         mlp = mlp_network(features * self.embedding, classes, self.widths)
         return torch.nn.Sequential(periodic, torch.nn.Flatten(), mlp)

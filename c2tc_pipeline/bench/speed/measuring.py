@@ -118,12 +118,7 @@ class Bench:
 
 def spread(times: Sequence[float]) -> dict[str, Any]:
     """Return number, median, minimum and maximum of some times, as fields of a :class:`SpeedRow`."""
-    return {
-        "repeats": len(times),
-        "seconds": median(times),
-        "seconds_least": min(times),
-        "seconds_most": max(times),
-    }
+    return {"repeats": len(times), "seconds": median(times), "seconds_least": min(times), "seconds_most": max(times)}
 
 
 def beside(reference: str, timed: Timed[Any], ours: Mapping[str, Any]) -> dict[str, Any]:
