@@ -16,8 +16,7 @@ from c2tc_pipeline.common.errors import InputError
 
 SPEED = "speed"
 SCALE = "scale"
-# Options that have a meaning for speed and for scale; all others are those of experiments.
-_COMMON = {"name", "data", "out", "quiet"}
+# Options of speed and of scale beside --data, --out and --quiet; all others are those of experiments.
 _OWN = {SPEED: {"tables", "seeds", "parts", "time_limit"}, SCALE: {"rows", "memory"}}
 
 
@@ -102,13 +101,11 @@ def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **
     if name is None:
         _list()
         return
-    foreign = {option for kind, own in _OWN.items() if kind != name for option in own}
     allowed = _OWN.get(name, set(options) - (_OWN[SPEED] | _OWN[SCALE]) | {"tables", "seeds"})
     for option, value in options.items():
         if option not in allowed and value not in (None, False, ()):
             shown = "--on" if option == "judged_on" else f"--{option.replace('_', '-')}"
-            kind = f"'c2tc bench {name}'" if name in _OWN or option in foreign else "this command"
-            raise InputError(f"{shown} has no meaning for {kind}; leave it out.")
+            raise InputError(f"{shown} has no meaning for 'c2tc bench {name}'; leave it out.")
     out = out or defaults.BENCH / Path(name).stem
     report: Callable[[str], Any] = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
     found = ""

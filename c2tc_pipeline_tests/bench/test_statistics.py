@@ -136,7 +136,6 @@ def test_holm_by_hand_and_without_what_was_not_tested() -> None:
 
 
 OURS = [0.80, 0.82, 0.84, 0.81, 0.83, 0.85]
-
 RANDOM = [0.70, 0.75, 0.85, 0.74, 0.71, 0.72]
 
 
