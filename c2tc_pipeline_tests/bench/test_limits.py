@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -132,8 +133,6 @@ def test_what_a_method_says_itself_counts(error: Exception, status: str) -> None
 
 
 def test_no_process_is_left_behind() -> None:
-    import multiprocessing
-
     limited(threading.Event().wait, seconds=0.1)
     assert not multiprocessing.active_children()
 
