@@ -1,7 +1,7 @@
-"""What Dagster loads: the pipeline over one catalogue, wired together.
+"""The definitions that Dagster loads: the pipeline over one catalogue.
 
-Only wiring belongs here. The catalogue is the file in ``C2TC_CATALOGUE``, ``data/catalog.yaml`` without it; artefacts
-go to ``C2TC_STORAGE``, ``runs/store`` without it. ``C2TC_STEPS`` says where steps are executed.
+The catalogue is the file in ``C2TC_CATALOGUE``, by default ``data/catalog.yaml``; artefacts go to ``C2TC_STORAGE``, by
+default ``runs/store``. ``C2TC_STEPS`` selects where steps are executed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ import dagster as dg
 
 from c2tc_pipeline.common import defaults
 from c2tc_pipeline.evaluation.models import MODELS
-from c2tc_pipeline.pipeline import jobs
-from c2tc_pipeline.pipeline.asset_options import RETRIES, AssetOptions
 from c2tc_pipeline.pipeline.assets import all_assets
-from c2tc_pipeline.pipeline.automation import automation_sensor
 from c2tc_pipeline.pipeline.checks import all_checks
-from c2tc_pipeline.pipeline.executors import step_executor
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.jobs import JOBS, nightly_schedules, step_executor
 from c2tc_pipeline.pipeline.resources import CacheResource, DeviceResource
-from c2tc_pipeline.pipeline.schedules import nightly_schedules
-from c2tc_pipeline.pipeline.sensors import failure_sensor, source_sensor
+from c2tc_pipeline.pipeline.sensors import automation_sensor, failure_sensor, source_sensor
+from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions
+from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 
 
@@ -40,13 +37,13 @@ def build_defs(
     Parameters
     ----------
     catalogue : Catalogue, optional
-        The tables; those of the environment's catalogue by default.
+        The tables; by default those of the environment's catalogue.
     storage : str, optional
-        Where artefacts go; the environment says by default.
+        The storage root of artefacts; by default that of the environment.
     retries : RetryPolicy
-        How a step that failed is tried again.
+        The retry policy of steps.
     resource_overrides : mapping, optional
-        Other resources than the default ones, by key: ``io_manager``, ``cache``, ``device``.
+        Replacements of the default resources ``io_manager``, ``cache`` and ``device``.
 
     Examples
     --------
@@ -67,7 +64,7 @@ def build_defs(
     return dg.Definitions(
         assets=all_assets(options),
         asset_checks=all_checks(options),
-        jobs=jobs.JOBS,
+        jobs=JOBS,
         schedules=nightly_schedules(catalogue),
         sensors=[source_sensor(catalogue), failure_sensor(), automation_sensor(dg.AssetSelection.all())],
         resources={
@@ -82,5 +79,5 @@ def build_defs(
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Return what Dagster loads; the catalogue is read then, and not when this module is imported."""
+    """Return the definitions; the catalogue is read when they load, not when this module is imported."""
     return build_defs()

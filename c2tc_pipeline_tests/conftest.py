@@ -1,4 +1,4 @@
-"""Fixtures that several folders of tests use."""
+"""Shared fixtures."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_serv
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-# How long an example takes says more about the machine's other work than about the code.
+# Time limits would fail on a busy machine.
 settings.register_profile("without a clock", deadline=None)
 settings.load_profile("without a clock")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files with slow tests first, so that in the end no process is left alone with one of them."""
+    """Run files with slow tests first, so that the test processes end together."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder with the paper's tables; tests that need them skip where it is absent."""
+    """The folder with the paper's tables; without it the test is skipped."""
     folder = Path(__file__).parents[1].parent / "shared" / "data"
     if not (folder / "datasets.json").is_file():
         pytest.skip("the paper's tables are not on this machine")
@@ -39,7 +39,7 @@ def shared_data() -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command in a folder of its own, with a cache elsewhere."""
+    """Run the command in a new folder, with a new cache."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -53,7 +53,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def people(run: Run) -> Path:
-    """A table as CSV in the command's folder."""
+    """A table as CSV in the working directory."""
     mixed_table().to_csv("people.csv", index=False)
     return Path("people.csv")
 
@@ -87,7 +87,7 @@ def memory_place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture(params=["directory", "memory", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Every kind of place in turn."""
+    """Each kind of storage."""
     if request.param == "directory":
         return Place(str(tmp_path / "root"), tmp_path)
     chosen = request.getfixturevalue(f"{request.param}_place")

@@ -1,4 +1,4 @@
-"""Digests of condensed tables: a change of results must come with a raised algorithm version.
+"""Digests of condensed tables: changed results need a raised algorithm version.
 
 ``python -m c2tc_pipeline_tests.golden`` prints the digests of the present code; ``--write`` records them in
 ``golden.json``, and refuses where a digest changed and no version did.
@@ -32,7 +32,7 @@ FIXED_KERNELS = {
 
 
 def mixed() -> pd.DataFrame:
-    """Numbers with gaps, words, codes, a flag and a moment; three classes."""
+    """Numbers with missing values, words, codes, a flag and a timestamp; three classes."""
     rng = np.random.default_rng(1)
     rows = 600
     label = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
@@ -87,7 +87,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def digests() -> dict[str, dict[str, str]]:
-    """Condense every table with every setting and return the sha256 of what came out, part by part."""
+    """Condense every table with every setting and return the sha256 of each part of the result."""
     from c2tc_pipeline import condense
 
     found = {}
@@ -96,7 +96,7 @@ def digests() -> dict[str, dict[str, str]]:
             frame = make()
             rows = 30 if settings != "minmax" else 20
             if settings == "minmax" and table == "imbalanced":
-                # Its rarest class has fewer rows than every condensed row must stand for.
+                # Its rarest class is smaller than the minimum size of a cluster.
                 frame = frame[frame[label] < 4]
             small = condense(frame, label=label, rows=rows, device="cpu", **chosen)
             members: Any = small.members

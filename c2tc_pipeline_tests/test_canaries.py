@@ -1,4 +1,4 @@
-"""The search for canaries finds them in every form: one that finds nothing would let every leak pass."""
+"""The search for canary secrets finds every form."""
 
 from __future__ import annotations
 

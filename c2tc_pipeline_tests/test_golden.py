@@ -1,4 +1,4 @@
-"""Results of the method change only together with the version of the algorithm that changed."""
+"""Results change only together with the version of the algorithm."""
 
 from __future__ import annotations
 

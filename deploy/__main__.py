@@ -1,4 +1,4 @@
-"""The commands of the recipe: ``python -m deploy up``, ``check``, ``smoke`` and ``down``."""
+"""The commands of the deployment: ``python -m deploy up``, ``check``, ``smoke`` and ``down``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _layout(folder: Path, catalogue: Path) -> Layout:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def main() -> None:
-    """Run the production recipe on this machine: PostgreSQL, S3, Dask and Dagster's services, on loopback."""
+    """Run the production deployment on this machine: PostgreSQL, S3, Dask and Dagster's services, on loopback."""
 
 
 @main.command()

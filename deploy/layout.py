@@ -1,4 +1,4 @@
-"""What a stack keeps in its folder: ports, secrets, data and logs, and the environment that follows from them.
+"""The folder of a stack: ports, secrets, data and logs, and the environment variables of its services.
 
 Secrets are made once, are in one file that only its owner may read, and reach the services by their environment; they
 are in no command line and in no other file of ours but the one that SeaweedFS insists on.
@@ -25,33 +25,19 @@ SECRETS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
 )
-# What a process needs of the caller's environment to start at all. Only those that read tables get all of it.
+# What every process needs of the caller's environment. Only those that read tables get all of it.
 PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The folder of a stack.
-
-    Parameters
-    ----------
-    folder : Path
-        Absolute; made by :meth:`make`.
-    catalogue : Path
-        The tables, absolute.
-    """
+    """The absolute paths of a stack's folder and of its catalogue."""
 
     folder: Path
     catalogue: Path
 
     def make(self, chosen: Mapping[str, int]) -> None:
-        """Make the folder, choose ports, and make secrets where there are none yet.
-
-        Parameters
-        ----------
-        chosen : mapping of str to int
-            Ports that somebody chose, by name; the others, and those that are 0, become free ones.
-        """
+        """Make the folder, choose ports (free ones unless given and not 0), and make secrets unless they exist."""
         for path in (self.folder, self.logs, self.home, self.s3, self.dask, self.cache, self.temporary):
             path.mkdir(parents=True, exist_ok=True)
         write_private(self._secrets_file, "".join(f"{name}={secrets.token_urlsafe(24)}\n" for name in SECRETS))
@@ -135,15 +121,7 @@ class Layout:
         }
 
     def environment(self, *names: str, outer: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the environment of a service, with these secrets and no others.
-
-        Parameters
-        ----------
-        *names : str
-            Names of secrets.
-        outer : mapping, optional
-            What to take over from the caller; only what every program needs by default.
-        """
+        """Return the environment of a service, with these secrets and no others."""
         taken = {name: os.environ[name] for name in PLAIN if name in os.environ} if outer is None else outer
         return {**taken, **self.addresses, **{name: self.secrets[name] for name in names}}
 
@@ -159,7 +137,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on which nobody listens now."""
+    """Return ports that are free now."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

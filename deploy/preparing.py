@@ -1,7 +1,4 @@
-"""What services need before they start, or once they are there: folders, identities, roles, tables.
-
-All of it can be repeated.
-"""
+"""Idempotent preparation of services: folders, identities, roles, tables."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from c2tc_pipeline.common.errors import InputError
 from deploy import probes
 from deploy.layout import BUCKET, Layout, write_private
 
-RECIPE = Path(__file__).parent
+FILES = Path(__file__).parent
 S3_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
@@ -67,12 +64,12 @@ def make_role(layout: Layout) -> None:
 
 
 def identities_file(layout: Layout) -> Path:
-    """Return where SeaweedFS learns who may enter."""
+    """Return the file of identities that SeaweedFS reads."""
     return layout.folder / "s3.identities.json"
 
 
 def write_identities(layout: Layout) -> None:
-    """Let one identity enter the object store, and nobody else."""
+    """Write the one identity that may use the object store."""
     key, secret = (layout.secrets[name] for name in S3_SECRETS)
     identity = {
         "name": "c2tc",
@@ -104,7 +101,7 @@ def prepare_instance(layout: Layout) -> None:
     Before any of Dagster's services starts: three of them making the same tables would get in each other's way.
     """
     for name in ("dagster.yaml", "workspace.yaml"):
-        shutil.copyfile(RECIPE / name, layout.home / name)
+        shutil.copyfile(FILES / name, layout.home / name)
     with (layout.logs / "migrate.log").open("wb") as log:
         done = subprocess.run(
             [sys.executable, "-m", "dagster", "instance", "migrate"],

@@ -1,4 +1,4 @@
-"""Questions to running services, each answered at once: is it there, and is it well?"""
+"""Health checks of running services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The services of the recipe, in the order in which they start: what each runs, what it may know, when it is ready."""
+"""The services of the deployment in start order: what each runs, which secrets it gets, when it is ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from c2tc_pipeline.common.errors import InputError
 from deploy import preparing, probes
 from deploy.layout import HOST, Layout
-from deploy.preparing import RECIPE, S3_SECRETS
+from deploy.preparing import FILES, S3_SECRETS
 
 _WEED_PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc")
 
@@ -59,17 +59,7 @@ class Service:
 
 
 def all_services(layout: Layout, workers: int, memory: str) -> list[Service]:
-    """Return the services of a stack; Dask is among them if it is to have workers.
-
-    Parameters
-    ----------
-    layout : Layout
-        Where they keep what they keep.
-    workers : int
-        Processes of Dask; 0 leaves it out.
-    memory : str
-        What each of them may use, as in ``"2GB"``.
-    """
+    """Return the services of a stack; Dask is among them if it is to have workers."""
     dask = _dask(layout, workers, memory) if workers else []
     return [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
 
@@ -190,7 +180,7 @@ def _code(layout: Layout) -> Service:
         "code-server",
         [
             *(sys.executable, "-m", "dagster", "code-server", "start", "-m", "c2tc_pipeline.definitions"),
-            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(RECIPE.parent)),
+            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(FILES.parent)),
         ],
         # Runs are its children. They read sources, whose credentials are in the caller's environment.
         layout.environment("C2TC_POSTGRES_PASSWORD", *S3_SECRETS, outer=os.environ),
@@ -216,7 +206,7 @@ def _dashboard(layout: Layout) -> Service:
 def _daemon(layout: Layout) -> Service:
     return Service(
         "daemon",
-        [sys.executable, "-m", "dagster._daemon", "run", "-w", str(layout.home / "workspace.yaml")],
+        [str(Path(sys.executable).with_name("dagster-daemon")), "run", "-w", str(layout.home / "workspace.yaml")],
         layout.environment("C2TC_POSTGRES_PASSWORD"),
         lambda: probes.daemon_is_healthy(layout),
     )

@@ -1,6 +1,6 @@
-"""A smoke run: tables through the whole pipeline on a running stack, launched by its daemon, and what arrived.
+"""A smoke run: tables through the whole pipeline on a running stack, launched by its daemon.
 
-Asked is everybody but Dagster's own reports: PostgreSQL for the events, the object store for the artefacts.
+The outcome is read from PostgreSQL and from the object store, not from Dagster's own reports.
 """
 
 from __future__ import annotations
@@ -30,17 +30,7 @@ _LOCATION = {"repositoryLocationName": "c2tc_pipeline", "repositoryName": "__rep
 
 @dataclass(frozen=True)
 class Arrived:
-    """What a smoke run left: partitions by asset, as two independent witnesses tell.
-
-    Parameters
-    ----------
-    events : dict of str to set
-        Materialised since the smoke run began, by PostgreSQL.
-    artefacts : dict of str to set
-        Whole and in agreement with their manifests, by the object store.
-    seconds : float
-        From the first launch to the last run's end.
-    """
+    """Partitions by asset: materialised since the start by PostgreSQL, stored and verified by the object store."""
 
     events: dict[str, set[str]]
     artefacts: dict[str, set[str]]
@@ -48,39 +38,19 @@ class Arrived:
 
 
 def smoke(layout: Layout, catalogue: Catalogue, patience: float, report: Callable[[str], object]) -> Arrived:
-    """Make all of a catalogue on a running stack, and look at what arrived.
-
-    Parameters
-    ----------
-    layout : Layout
-        The stack's.
-    catalogue : Catalogue
-        Its tables.
-    patience : float
-        Seconds that each of the four jobs may take.
-    report : callable
-        Told, line by line, what happens.
-
-    Raises
-    ------
-    RuntimeError
-        When a run fails, or something that should be there is not.
-    """
-    from c2tc_pipeline.pipeline import jobs
+    """Make all of a catalogue on a running stack; raise RuntimeError if a run fails or an outcome is missing."""
+    from c2tc_pipeline.pipeline.jobs import ASSETS
     from c2tc_pipeline.pipeline.versioning import partition_keys
 
-    assets_of = dict(
-        zip((job.name for job in jobs.JOBS), (jobs.INGEST, jobs.CONDENSE, jobs.REPORT, jobs.LEADERBOARD), strict=True)
-    )
     newest = _newest_event(layout)
     since = time.monotonic()
-    for job, assets in assets_of.items():
+    for job, assets in ASSETS.items():
         began = time.monotonic()
         keys = partition_keys(assets[0], catalogue)
         _wait(layout, [_launch(layout, job, key) for key in keys], patience)
         report(f"{job:15} runs: {len(keys)}, in {time.monotonic() - began:.1f} s")
     seconds = time.monotonic() - since
-    made = [asset for assets in assets_of.values() for asset in assets]
+    made = [asset for assets in ASSETS.values() for asset in assets]
     wanted = {asset: {key or "" for key in partition_keys(asset, catalogue)} for asset in made}
     arrived = Arrived(_events(layout, newest), verified_artefacts(layout, wanted), seconds)
     for name, found in (("PostgreSQL has no event", arrived.events), ("S3 has no artefact", arrived.artefacts)):

@@ -1,7 +1,7 @@
-"""A stack at work: its services started one after the other, watched, and stopped in the reverse order.
+"""A running stack: its services are started one after the other, watched, and stopped in reverse order.
 
-The process that started them is the one that stops them. It holds a lock on the folder while it lives, so that nobody
-starts a second stack there; what is left of one that was killed is ended by the next.
+The process that started them is the one that stops them. It holds a lock on the folder while it lives, so that no
+second stack starts there; processes left by a killed stack are ended by the next.
 """
 
 from __future__ import annotations
@@ -35,15 +35,7 @@ class ServiceFailedError(RuntimeError):
 
 
 class Stack:
-    """Running services, in the order in which they were started.
-
-    Parameters
-    ----------
-    layout : Layout
-        Their folder.
-    report : callable
-        Told, line by line, what happens.
-    """
+    """Running services, in the order in which they were started."""
 
     def __init__(self, layout: Layout, report: Report) -> None:
         self.layout = layout
@@ -116,7 +108,7 @@ class Stack:
         return f"The service {service.name} {what}; its log {log} ends with:\n{tail}"
 
     def _remember(self) -> None:
-        """Note the processes for whoever has to end them if this one can't."""
+        """Record the processes, for the next stack to end if this one is killed."""
         import psutil
 
         noted = []
@@ -138,26 +130,7 @@ def processes_file(layout: Layout) -> Path:
 def running_stack(
     layout: Layout, *, ports: Mapping[str, int], workers: int, memory: str, report: Report
 ) -> Iterator[Stack]:
-    """Start all services in a folder, and stop them with the block.
-
-    Parameters
-    ----------
-    layout : Layout
-        The folder and the catalogue.
-    ports : mapping of str to int
-        Ports that somebody chose; all others are free ones.
-    workers, memory : int, str
-        Processes of Dask, and what each may use; without workers there is no Dask.
-    report : callable
-        Told, line by line, what happens.
-
-    Raises
-    ------
-    InputError
-        When something is missing, or a stack runs there already.
-    ServiceFailedError
-        When a service does not start.
-    """
+    """Start all services in a folder, with free ports unless given, and stop them at the end of the block."""
     with ExitStack() as stack:
         stack.enter_context(_locked(layout))
         end_leftovers(layout, report)
@@ -171,13 +144,7 @@ def running_stack(
 
 
 def holder(layout: Layout) -> int | None:
-    """Return the process that runs the stack of a folder, or None.
-
-    Raises
-    ------
-    RuntimeError
-        When a stack has the folder and does not note its process in time.
-    """
+    """Return the process that runs the stack of a folder, or None."""
     path = _lock_file(layout)
     give_up = time.monotonic() + _NOTE_SECONDS
     while path.exists():

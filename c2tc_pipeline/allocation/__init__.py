@@ -1,7 +1,6 @@
-"""CCAP: how a budget of condensed rows is split over the classes.
+"""CCAP, the class-adaptive cluster allocation problem: how a budget of condensed rows is split over the classes.
 
-What belongs here: the problem, its bound and its solvers, for losses that come from elsewhere. What does not: k-means
-itself, and anything that knows about tables or columns.
+The problem, its lower bound and its solvers, for losses that come from elsewhere; no k-means, no tables.
 """
 
 from typing import Protocol
@@ -19,7 +18,7 @@ ALLOCATION_VERSION = 5
 
 
 class Allocator(Protocol):
-    """What solves an allocation problem."""
+    """Solves an allocation problem."""
 
     name: str
 
@@ -33,13 +32,7 @@ ALLOCATORS: dict[str, type] = {
 
 
 def make_allocator(allocation: "str | Allocator") -> Allocator:
-    """Return the allocator of that name; an allocator object passes through.
-
-    Examples
-    --------
-    >>> make_allocator("ratio").name
-    'ratio'
-    """
+    """Return the allocator of that name; an allocator object passes through."""
     if not isinstance(allocation, str):
         return allocation
     if allocation not in ALLOCATORS:

@@ -1,14 +1,12 @@
 """HFILS: heuristic first-improvement local search (Algorithms 1 to 3 of the paper).
 
-Deviations from the printed text, each because the text contradicts itself: the start gives every class at least one
-cluster; proposals start from the best allocation so far; the patience counter compares with the best objective *before*
-the proposal; leftover clusters are handed out in as many passes as it takes.
+Deviations from the printed text, each because it contradicts itself: the start gives every class at least one cluster;
+proposals start from the best allocation so far; the patience counter compares with the best objective *before* the
+proposal; leftover clusters are handed out in as many passes as it takes.
 
-Two additions. Restarts: the step shrinks with every success, so that a search with many small classes to serve gives up
-long before it is done. Where losses are read off curves, proposals cost nothing, and the search begins again from its
-best allocation, with the step that this allocation would have had as a start. And a least gain: on a handful of rows
-one row more or less is a large step, for a gain that may be smaller than the error of the curves; so the classes keep
-their shares there, unless leaving them pays.
+Two additions. Restarts: the step shrinks with every success, so that a search with many small classes ends too early;
+where losses come from curves, it begins again from its best allocation with the step of a start. And a minimum gain: at
+a budget of a few rows one row is a large step for a gain that may be smaller than the error of the curves.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import dataclasses
 
 import numpy as np
 
-from c2tc_pipeline.allocation.bound import dual_bound
+from c2tc_pipeline.allocation.optimal import dual_bound
 from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.allocation.shares import proportional_counts
@@ -29,33 +27,20 @@ class HfilsAllocator:
     Parameters
     ----------
     max_iter : int, default=1000
-        Most proposals (T in the paper).
+        Maximum number of proposals (T in the paper).
     tolerance : float, default=0.01
         A relative improvement above this resets the patience counter (epsilon).
     patience : int, default=10
-        Proposals in a row without such an improvement that end the search, or a round of it (p).
+        Proposals in a row without such an improvement that end a round of the search (p).
     decay : float, default=0.5
-        What an accepted proposal multiplies the largest step with (l).
-    soft_step : bool, default=True
-        Draw the step from 1 to the largest; false takes the largest always (ablation "w/o soft step size").
-    soft_allocation : bool, default=True
-        Hand the clusters to all classes by remaining capacity; false gives them to one (ablation "w/o soft
-        allocation").
-    scale_factor : bool, default=True
-        Divide losses by class size to the gamma; false is gamma = 0 (ablation "w/o scale factor").
+        Factor of the largest step after an accepted proposal (l).
+    soft_step, soft_allocation, scale_factor : bool, default=True
+        False for the paper's ablations: always take the largest step; give all clusters to one class; gamma = 0.
     restarts : int, default=10
-        Rounds after the first, within ``max_iter``, each from the best allocation so far; 0 is the paper's search. None
-        are made where every loss costs a k-means run.
+        Rounds after the first, within ``max_iter``; 0 is the paper's search. Ignored where losses cost k-means runs.
     least_gain : float, default=1.6
         The classes keep their shares unless the objective falls by more than this share of it, divided by the square
         of the budget: by 10 % for four condensed rows, by 1.6 % for ten, by 0.1 % for forty. 0 is the paper's search.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.allocation.testing import toy_problem
-    >>> found = HfilsAllocator().allocate(toy_problem([80, 20], budget=10), random_state=0)
-    >>> int(found.counts.sum()), found.trace[-1].best <= found.trace[0].best
-    (10, True)
     """
 
     name = "hfils"
@@ -122,7 +107,7 @@ class HfilsAllocator:
     ) -> np.ndarray | None:
         """Move clusters from one class to others (Algorithm 3); None when no move exists."""
         sources = np.flatnonzero(counts > 1)
-        # A source is of use only if another class can take what it gives.
+        # Another class must have room for what the source gives.
         room = upper - counts
         sources = sources[room.sum() - room[sources] > 0]
         if not len(sources):

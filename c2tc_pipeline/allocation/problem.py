@@ -1,8 +1,4 @@
-"""The class-adaptive cluster allocation problem (CCAP): who may get how many clusters, and what it costs.
-
-An allocator sees class sizes, a budget, and a loss for each (class, number of clusters). Where the loss comes from, a
-measured curve or a k-means run on all rows, is the business of a loss source.
-"""
+"""The class-adaptive cluster allocation problem (CCAP), and the sources of its losses: loss curves or k-means runs."""
 
 from __future__ import annotations
 
@@ -12,16 +8,16 @@ from typing import Protocol
 
 import numpy as np
 
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.curve import ClassCurve
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
 
 
 class LossSource(Protocol):
-    """Where WCSS(class, k) comes from."""
+    """Source of WCSS(class, k)."""
 
     known_everywhere: bool
-    """Whether a whole table costs no more than one entry, so that bounds come for free."""
+    """Whether a whole table costs no more than one entry."""
 
     @property
     def runs(self) -> int:
@@ -35,18 +31,11 @@ class LossSource(Protocol):
 
 
 class CurveLosses:
-    """Losses read off measured curves: every k costs nothing once the curve is there.
-
-    Examples
-    --------
-    >>> curve = ClassCurve(10, 10, np.array([1, 4]), np.array([8.0, 2.0]), 10)
-    >>> CurveLosses([curve]).wcss(0, 2)
-    4.0
-    """
+    """Losses interpolated on loss curves."""
 
     known_everywhere = True
 
-    def __init__(self, curves: Sequence[ClassCurve]) -> None:
+    def __init__(self, curves: Sequence[LossCurve]) -> None:
         self.curves = list(curves)
 
     @property
@@ -55,32 +44,25 @@ class CurveLosses:
         return sum(len(curve.grid) for curve in self.curves)
 
     def wcss(self, index: int, k: int) -> float:
-        """Read one point."""
+        """Interpolate one point."""
         return float(self.curves[index].at(np.array([k]))[0])
 
     def table(self, index: int, largest: int) -> np.ndarray:
-        """Read the curve at every k."""
+        """Interpolate the curve at every k."""
         return self.curves[index].at(np.arange(1, largest + 1))
 
 
 class ExactLosses:
-    """Losses from a k-means run on all rows for each (class, k), as the paper has it; each is made once.
+    """Losses from a k-means run on all rows for each (class, k), as in the paper; each run is made once.
 
-    Parameters
-    ----------
-    classes : sequence of ClassRows
-        The rows of each class.
-    seed : int
-        Every (class, k) has a seed of its own, so that a loss does not depend on the order of questions.
-    relocate, max_iter, tol
-        Passed to :meth:`ClassRows.cluster`.
+    Every (class, k) has its own seed, so that losses do not depend on the order of requests.
     """
 
     known_everywhere = False
 
     def __init__(
         self,
-        classes: Sequence[ClassRows],
+        classes: Sequence[ClassKMeans],
         *,
         seed: int = 0,
         relocate: int = 0,
@@ -94,11 +76,11 @@ class ExactLosses:
 
     @property
     def runs(self) -> int:
-        """One run per (class, k) asked for."""
+        """One run per requested (class, k)."""
         return len(self._known)
 
     def wcss(self, index: int, k: int) -> float:
-        """Cluster the class, unless that was done before."""
+        """Cluster the class once."""
         if (index, k) not in self._known:
             seed = np.random.SeedSequence([self.seed, index, k])
             result = self.classes[index].cluster(k, seed=seed, **self.options)  # type: ignore[arg-type]
@@ -106,7 +88,7 @@ class ExactLosses:
         return self._known[index, k]
 
     def table(self, index: int, largest: int) -> np.ndarray:
-        """Cluster the class at every k; dear, meant for small problems."""
+        """Cluster the class at every k; for small problems."""
         return np.array([self.wcss(index, k) for k in range(1, largest + 1)])
 
 
@@ -115,34 +97,15 @@ class AllocationProblem:
     """CCAP for one table.
 
     The objective is the sum over classes of ``WCSS_i(k_i) / n_i ** gamma``, with every ``k_i`` between 1 and
-    ``min(budget - (C - 1), n_i // least_rows)`` and all of them adding up to the budget.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Source rows of each class.
-    budget : int
-        Condensed rows in all.
-    losses : LossSource
-        WCSS of each class at each number of clusters.
-    gamma : float
-        Exponent of the class sizes, from 0 (large classes dominate) to 1 (classes count alike).
-    least_rows : int
-        Source rows that every cluster must have.
-
-    Examples
-    --------
-    >>> curves = [ClassCurve(n, n, np.array([1, n]), np.array([1.0 * n, 0.1]), n) for n in (80, 20)]
-    >>> problem = AllocationProblem([80, 20], 10, CurveLosses(curves), gamma=0.0)
-    >>> problem.upper.tolist(), problem.objective([9, 1]) < problem.objective([1, 9])
-    ([9, 9], True)
+    ``min(budget - (C - 1), n_i // min_rows)`` and all of them adding up to the budget.
+    ``min_rows`` is the minimum number of source rows per cluster.
     """
 
     sizes: np.ndarray
     budget: int
     losses: LossSource
     gamma: float = 0.25
-    least_rows: int = 1
+    min_rows: int = 1
     upper: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,10 +119,10 @@ class AllocationProblem:
             )
         if not 0 <= self.gamma <= 1:
             raise InputError(f"gamma is {self.gamma}, but must lie between 0 and 1.")
-        room = self.sizes // self.least_rows
+        room = self.sizes // self.min_rows
         if (room < 1).any() or self.budget > room.sum():
             raise InputError(
-                f"Clusters of at least {self.least_rows} rows leave room for {int(room.sum())} condensed rows, and for "
+                f"Clusters of at least {self.min_rows} rows leave room for {int(room.sum())} condensed rows, and for "
                 f"{int(room.min())} in the smallest class, but {self.budget} are asked for; choose fewer rows."
             )
         self.upper = np.minimum(self.budget - (len(self.sizes) - 1), room)

@@ -1,4 +1,4 @@
-"""What every allocator returns."""
+"""The result of an allocator."""
 
 from __future__ import annotations
 
@@ -10,23 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TraceStep:
-    """One proposal of a search.
-
-    Parameters
-    ----------
-    iteration : int
-        0 is the start allocation.
-    proposed : float
-        The objective of the proposed allocation.
-    best : float
-        The best objective after this step; it never rises along a trace.
-    accepted : bool
-        Whether the proposal became the best allocation.
-    step_limit : int
-        The largest number of clusters that could move in this step.
-    counts : tuple of int
-        The proposed allocation.
-    """
+    """One proposal of a search; iteration 0 is the start, ``best`` the best objective after the step."""
 
     iteration: int
     proposed: float

@@ -1,10 +1,10 @@
-"""Splitting a budget over classes in proportion to something, exactly and within limits."""
+"""Split a budget over classes in proportion to shares, exactly and within limits."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from c2tc_pipeline.common.ratio import checked_ratio
+from c2tc_pipeline.common.defaults import checked_ratio
 
 
 def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
@@ -21,7 +21,7 @@ def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
 def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> np.ndarray:
     """Split ``budget`` in proportion to ``shares``: at least 1 and at most ``upper`` each, with the sum exact.
 
-    Largest remainders decide who gets the odd ones; what a full class cannot take goes to the others in proportion.
+    The rest goes to the largest remainders; what a full class cannot take goes to the others in proportion.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> n
     if not len(upper) <= budget <= upper.sum():
         raise ValueError(f"A budget of {budget} does not fit limits {upper.tolist()}.")
     counts = np.ones(len(upper), dtype=np.int64)
-    # A class whose fair share is under 1 or over its limit is settled there; the rest share what remains.
+    # A class whose fair share is below 1 or above its limit is settled there; the others share the rest.
     settled = np.zeros(len(upper), dtype=bool)
     while True:
         free = ~settled
@@ -65,6 +65,7 @@ def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> n
 
 
 def largest_remainders(fair: np.ndarray, total: int) -> np.ndarray:
+    """Round fair shares to integers with the given sum."""
     counts = np.floor(fair + 1e-9).astype(np.int64)
     odd = total - counts.sum()
     counts[np.argsort(counts - fair, kind="stable")[:odd]] += 1

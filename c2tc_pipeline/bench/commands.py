@@ -138,8 +138,7 @@ def _publish(out: Path, kind: str, write: Callable[..., object]) -> None:
 
 def _scale(data: Path | None, out: Path, report: Callable[[str], Any], *, rows: int, memory: float) -> str:
     from c2tc_pipeline.bench.scale import check_scale
-    from c2tc_pipeline.storage.artefact import check_target
-    from c2tc_pipeline.storage.holds import ScratchDirectory
+    from c2tc_pipeline.storage.artefact import ScratchDirectory, check_target
 
     check_target(out, kind=SCALE, replace=True)
     with ScratchDirectory() as scratch:
@@ -149,7 +148,7 @@ def _scale(data: Path | None, out: Path, report: Callable[[str], Any], *, rows: 
 
 
 def _speed(data: Path | None, out: Path, report: Callable[[str], Any], options: dict[str, Any]) -> None:
-    from c2tc_pipeline.bench.reports.speed_files import ARTEFACT_KIND, write_speed
+    from c2tc_pipeline.bench.reports.speed import ARTEFACT_KIND, write_speed
     from c2tc_pipeline.bench.speed.measuring import Bench
     from c2tc_pipeline.bench.speed.run import measure_speed
     from c2tc_pipeline.cli.job import condense_to_directory

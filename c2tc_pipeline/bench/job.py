@@ -9,14 +9,17 @@ from pathlib import Path
 import pandas as pd
 
 from c2tc_pipeline.bench.experiments.grid import OURS, Experiment, paper_numbers
-from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, rank_exhibit
-from c2tc_pipeline.bench.reports.layout import Layout
-from c2tc_pipeline.bench.reports.page import experiment_page
+from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, experiment_page, rank_exhibit
 from c2tc_pipeline.bench.reports.protocol import most_test_to_train, protocol
-from c2tc_pipeline.bench.reports.shown import ShownTable
-from c2tc_pipeline.bench.reports.standings import anchors_table, regret_table, standings_table
-from c2tc_pipeline.bench.reports.statistics import comparisons_table, pooled_table, ranking_table
-from c2tc_pipeline.bench.reports.table import METRIC_NAMES, experiment_table
+from c2tc_pipeline.bench.reports.statistics import (
+    anchors_table,
+    comparisons_table,
+    pooled_table,
+    ranking_table,
+    regret_table,
+    standings_table,
+)
+from c2tc_pipeline.bench.reports.table import METRIC_NAMES, Layout, experiment_table
 from c2tc_pipeline.bench.statistics.comparisons import compare, pool, rank_contenders
 from c2tc_pipeline.bench.statistics.runs import (
     WHOLE,
@@ -30,7 +33,7 @@ from c2tc_pipeline.bench.statistics.runs import (
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports.exhibits import Exhibit
-from c2tc_pipeline.reports.markdown import markdown_escaped
+from c2tc_pipeline.reports.markdown import ShownTable, markdown_escaped
 from c2tc_pipeline.storage.parquet import write_parquet
 from c2tc_pipeline.tables.spec import SplitSettings
 

@@ -16,7 +16,7 @@ import click
 @click.option("--ids", type=click.Path(path_type=Path), required=True, help="A text file with one id a line.")
 @click.option(
     "--key",
-    help="The column that holds the ids.  [default: the one named to `c2tc condense`, or positions counted from 0]",
+    help="The column that holds the ids.  [default: ids are positions counted from 0]",
 )
 @click.option("--source", help="Where the source is now, if not where it was; its content must be the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON and nothing else.")

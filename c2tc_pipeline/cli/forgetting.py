@@ -1,4 +1,4 @@
-"""Forgetting rows of a condensed directory: which rows are meant, whether the source is the one, and publishing.
+"""``c2tc forget``: find the rows to forget, check the source, and publish the directory anew.
 
 What a table is without some rows is computed in :mod:`c2tc_pipeline.condensation.forget`.
 """
@@ -10,16 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable
 from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline.storage.artefact import check_target, publish_directory, read_manifest
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
-from c2tc_pipeline.tables.delivery import read_delivery
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import to_text
 
 SPLIT_NAME = "split.parquet"
@@ -36,8 +34,8 @@ def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, s
     ids : Path
         A text file with one id a line.
     key : str, optional
-        The column that holds the ids, instead of the one that was named when the table was condensed; without either
-        ids are positions in the source, counted from 0, as in ``membership.parquet``.
+        The column that holds the ids; without it ids are positions in the source, counted from 0, as in
+        ``membership.parquet``.
     source : str, optional
         Where the source is now, if not where it was; its content must be the same.
 
@@ -59,16 +57,15 @@ def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, s
             f"Directory {str(directory)!r} does not say which source it was made from; condense the table anew without "
             "the rows."
         )
-    delivery = read_delivery(address)
-    if delivery.digest != digest:
+    blocks = Blocks.of_source(address)
+    if blocks.digest != digest:
         raise InputError(
-            f"The source {delivery.shown_address} is not as it was when it was condensed; name a copy that is with "
-            "--source, or condense the table anew without the rows."
+            f"The source {blocks.shown} is not as it was when it was condensed; name a copy that is with --source, or "
+            "condense the table anew without the rows."
         )
-    key = key or table.summary.get("key")
-    check_key(key, delivery.frame.columns, delivery.shown_address)
-    rows = find_rows(delivery.frame, wanted, key, ids)
-    found = forget_rows(table, delivery.frame, rows)
+    check_key(key, blocks.columns, blocks.shown)
+    rows = find_rows(blocks, wanted, key, ids)
+    found = forget_rows(table, blocks, rows)
     if found.rows:
         write = _writer(found.table, directory, rows)
         publish_directory(directory, write, kind=ARTEFACT_KIND, replace=True, instead_of=manifest)
@@ -112,29 +109,22 @@ def read_ids(path: Path) -> dict[int, str]:
     return found
 
 
-def find_rows(frame: pd.DataFrame, ids: dict[int, str], key: str | None, path: Path) -> np.ndarray:
-    """Return the positions of the rows that ids mean; messages name lines, since an id may tell who somebody is.
+def find_rows(blocks: Blocks, ids: dict[int, str], key: str | None, path: Path) -> np.ndarray:
+    """Return the positions of the rows that ids name, in the key column or, without one, as positions.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The source.
-    ids : dict of int to str
-        Ids by line.
-    key : str or None
-        The column that holds them; None for positions.
-    path : Path
-        The file that they came from, for messages.
+    Messages name the line of the file (``path``) and not the id, since an id may identify a person.
 
     Examples
     --------
-    >>> frame = pd.DataFrame({"person": ["ann", "bob", "ann"]})
-    >>> find_rows(frame, {1: "ann"}, "person", Path("ids.txt")).tolist()
+    >>> import pandas as pd
+    >>> blocks = Blocks.of_frame(pd.DataFrame({"person": ["ann", "bob", "ann"]}))
+    >>> find_rows(blocks, {1: "ann"}, "person", Path("ids.txt")).tolist()
     [0, 2]
-    >>> find_rows(frame, {1: "1"}, None, Path("ids.txt")).tolist()
+    >>> find_rows(blocks, {1: "1"}, None, Path("ids.txt")).tolist()
     [1]
     """
     if key is None:
+        count = sum(len(frame) for frame in blocks.frames(blocks.columns[:1]))
         for line, text in ids.items():
             # Not isdigit: that takes other scripts' digits, and int() takes signs and underscores.
             if not (text.isascii() and text.isdecimal()):
@@ -144,15 +134,20 @@ def find_rows(frame: pd.DataFrame, ids: dict[int, str], key: str | None, path: P
                 )
             # Compared by length first, because a number of a million digits takes long to read.
             digits = text.lstrip("0")
-            if len(digits) > 18 or int(digits or 0) >= len(frame):
+            if len(digits) > 18 or int(digits or 0) >= count:
                 raise InputError(
-                    f"Line {line} of {path} is beyond the last row of the source, whose position is {len(frame) - 1}; "
+                    f"Line {line} of {path} is beyond the last row of the source, whose position is {count - 1}; "
                     "count rows from 0."
                 )
         return np.unique([int(text) for text in ids.values()])
-    by_name = {str(name): name for name in frame.columns}
-    values = to_text(frame[by_name[key]]).str.strip()
-    known = set(values.dropna())
+    wanted, known, start = set(ids.values()), set[str](), 0
+    rows = [np.empty(0, dtype=np.int64)]
+    for frame in blocks.frames([key]):
+        values = to_text(frame[key]).str.strip()
+        own = values.isin(wanted).to_numpy()
+        known.update(values[own])
+        rows.append(start + np.flatnonzero(own))
+        start += len(frame)
     unknown = [line for line, text in ids.items() if text not in known]
     if unknown:
         lines = "1 more line" if len(unknown) == 2 else f"{len(unknown) - 1:,} more lines"
@@ -160,7 +155,7 @@ def find_rows(frame: pd.DataFrame, ids: dict[int, str], key: str | None, path: P
         raise InputError(
             f"The id in line {unknown[0]} of {path} is not in column {key!r} of the source{more}; correct the file."
         )
-    return np.flatnonzero(values.isin(set(ids.values())).to_numpy())
+    return np.concatenate(rows)
 
 
 def _writer(table: CondensedTable, before: Path, rows: np.ndarray):  # type: ignore[no-untyped-def]

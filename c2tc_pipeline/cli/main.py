@@ -24,10 +24,9 @@ from c2tc_pipeline import __version__
 from c2tc_pipeline.cli.forget import forget
 from c2tc_pipeline.cli.pipeline import run, ui
 from c2tc_pipeline.cli.storage import gc, verify
-from c2tc_pipeline.common.defaults import CATALOGUE
-from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.common.defaults import CATALOGUE, checked_ratio
+from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.ratio import checked_ratio
 
 if TYPE_CHECKING:
     from c2tc_pipeline.tables.spec import TableSpec
@@ -61,7 +60,7 @@ class _Group(click.Group):
             _fail("Interrupted; nothing was written.", 130)
         except MemoryError:
             _fail(
-                "The memory is not enough; 'c2tc condense --blocks' takes little of it, however large the table is.",
+                "There is not enough memory; close other programs, or give fewer columns.",
                 1,
             )
         except OSError as error:
@@ -123,7 +122,6 @@ main.add_command(gc)
     type=click.IntRange(1),
     help="Source rows that every condensed row stands for at least.  [default: 1]",
 )
-@click.option("--key", help="The column by whose values `c2tc forget` may later find rows; its name is recorded.")
 @click.option(
     "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
 )
@@ -143,11 +141,6 @@ main.add_command(gc)
 @click.option("--engine", help="Who computes: local, or a Dask scheduler, as dask://host:8786.  [default: local]")
 @click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where weights and curves are kept.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
-@click.option(
-    "--blocks/--no-blocks",
-    default=None,
-    help="Go through the table block by block, or take it into memory; the result is the same.  [default: by its size]",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def condense(
@@ -160,7 +153,6 @@ def condense(
     out: Path,
     roles: tuple[str, ...],
     gamma: str | None,
-    key: str | None,
     split: bool,
     group_duplicates: bool,
     evaluate: bool,
@@ -168,7 +160,6 @@ def condense(
     seed: int | None,
     cache_dir: Path | None,
     no_cache: bool,
-    blocks: bool | None,
     as_json: bool,
     quiet: bool,
     **choices: str | int | None,
@@ -226,10 +217,8 @@ def condense(
             rows=rows,
             split=split or group_duplicates,
             trials=seeds if evaluate else 0,
-            key=key,
             cache_dir=None if no_cache else cache_dir or default_cache_directory(),
             listener=bars,
-            blocks=blocks,
         )
     if as_json:
         # Without characters that a terminal or a pipe may not be able to take.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say where the pipeline works; its processes know them as environment variables."""
+    """Add the options for catalogue, storage and instance, which are also environment variables."""
     for option in (
         click.option(
             "--home",
@@ -59,10 +59,13 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(path_type=Path),
     default=defaults.RESULTS,
     show_default=True,
-    help="Results are copied into a folder here, one a table; replaced if c2tc made it.",
+    help="Results are copied into one folder per table here; replaced if c2tc made it.",
 )
+@click.option("--force", is_flag=True, help="Also make what is up to date.")
 @_with_place
-def run(table: str | None, ratio: float | None, out: Path, catalogue: Path, storage: str, home: Path) -> None:
+def run(
+    table: str | None, ratio: float | None, out: Path, force: bool, catalogue: Path, storage: str, home: Path
+) -> None:
     """Run the pipeline: tables of the catalogue from source to report, through Dagster, in this process.
 
     \b
@@ -70,21 +73,21 @@ def run(table: str | None, ratio: float | None, out: Path, catalogue: Path, stor
       c2tc run --table flights
       c2tc run --table flights --ratio 0.001
 
-    Everything is made anew; weights, loss curves and scores that did not change come from the cache.
+    What is up to date is not made again: same source, settings and algorithms.
     """
     from rich.console import Console
 
+    from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells
     from c2tc_pipeline.pipeline.results import read_results, report_page
+    from c2tc_pipeline.pipeline.run_events import RunLines, progress_console, scores_table
     from c2tc_pipeline.pipeline.runner import run_tables
-    from c2tc_pipeline.pipeline.terminal import RunLines, progress_console, scores_table
-    from c2tc_pipeline.pipeline.workplace import Workplace, chosen_cells
 
     place = Workplace(catalogue, storage, home)
     tables = place.tables()
     chosen = chosen_cells(tables, table, ratio)
     try:
         with RunLines(progress_console()) as lines:
-            done, board = run_tables(place, tables, chosen, out, lines)
+            done, board = run_tables(place, tables, chosen, out, lines, force=force)
     except KeyboardInterrupt:
         click.echo("Error: Interrupted; what was finished before is stored, and nothing of the rest.", err=True)
         sys.exit(130)
@@ -112,7 +115,7 @@ def run(table: str | None, ratio: float | None, out: Path, catalogue: Path, stor
 def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
     """Open the dashboard on the same instance, with schedules and sensors; Ctrl-C ends it."""
     from c2tc_pipeline.pipeline.dashboard import serve_dashboard
-    from c2tc_pipeline.pipeline.workplace import Workplace
+    from c2tc_pipeline.pipeline.instance import Workplace
 
     place = Workplace(catalogue, storage, home)
     sys.exit(serve_dashboard(place, host=host, port=port, report=click.echo))

@@ -17,7 +17,7 @@ from c2tc_pipeline.common import defaults
 from c2tc_pipeline.common.errors import InputError
 
 if TYPE_CHECKING:
-    from c2tc_pipeline.storage.leftover import Leftover
+    from c2tc_pipeline.storage.maintenance import Leftover
     from c2tc_pipeline.storage.store import ArtefactStore
 
 
@@ -46,7 +46,7 @@ def _with_places(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @_with_places
 def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
-    """Hold everything that is stored against its manifests, and name what is damaged.
+    """Verify stored artefacts against their manifests, and name what is damaged.
 
     Looked at are the storage, the cache, runs/results, runs/bench, and FOLDERS: others that c2tc condense or bench
     wrote. The exit code is 0 if all is whole, 1 if something is damaged or a folder of FOLDERS holds no artefact, and 2
@@ -57,7 +57,7 @@ def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
       c2tc verify
       c2tc verify --storage s3://bucket/c2tc small
     """
-    from c2tc_pipeline.storage.verification import Checked, verify_folder, verify_store
+    from c2tc_pipeline.storage.maintenance import Checked, verify_folder, verify_store
 
     store = _open_store(storage)
 
@@ -93,7 +93,7 @@ def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
     type=click.FloatRange(0),
     default=24.0,
     show_default=True,
-    help="Hours for which nothing of a leftover may have changed.",
+    help="Hours since the last change of a leftover.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what there is, and remove nothing.")
 def gc(
@@ -102,40 +102,35 @@ def gc(
     """Remove what killed and overtaken writers left behind, and with --keep old versions too.
 
     Looked at are the storage, the cache, runs/results, runs/bench, temporary directories, and FOLDERS: others that
-    c2tc condense or bench wrote. Runs may be at work meanwhile: what they write or read stays.
+    c2tc condense or bench wrote. Runs may be active meanwhile if they take less than --older-than for a step.
 
     \b
     Examples:
       c2tc gc --dry-run
       c2tc gc --keep 3
     """
-    import time
+    from c2tc_pipeline.pipeline import PINNED
+    from c2tc_pipeline.storage.maintenance import Collector
 
-    from c2tc_pipeline.pipeline.pins import PINNED
-    from c2tc_pipeline.storage.folder_leftovers import collect_folder, collect_scratch
-    from c2tc_pipeline.storage.leftover import Rule, State
-    from c2tc_pipeline.storage.store_leftovers import collect_store
-
-    rule = Rule(now=time.time(), older_than=hours * 3600)
+    collector = Collector(older_than=hours * 3600, dry_run=dry_run)
     store = _open_store(storage)
 
     def leftovers() -> Iterator[Leftover]:
-        yield from collect_store(store, rule, keep=keep, pinned=PINNED, dry_run=dry_run)
+        yield from collector.store(store, keep=keep, pinned=PINNED)
         for folder in _plain_folders(folders, cache):
-            yield from collect_folder(folder, rule, dry_run=dry_run)
-        yield from collect_scratch(rule, dry_run=dry_run)
+            yield from collector.folder(folder)
+        yield from collector.scratch()
 
-    gone: list[Leftover] = []
+    sizes: list[int] = []
     staying = 0
     for found in leftovers():
         click.echo(str(found))
-        if found.state is State.READY:
-            gone.append(found)
-        else:
+        if found.stays:
             staying += 1
-    size = sum(found.size for found in gone)
+        else:
+            sizes.append(found.size)
     done = "would be removed" if dry_run else "removed"
-    click.echo(f"{len(gone):,} leftovers, {size:,} bytes {done}; {staying:,} stay.")
+    click.echo(f"{len(sizes):,} leftovers, {sum(sizes):,} bytes {done}; {staying:,} stay.")
 
 
 def _open_store(storage: str) -> ArtefactStore:
@@ -143,7 +138,7 @@ def _open_store(storage: str) -> ArtefactStore:
     from c2tc_pipeline.storage.store import ArtefactStore
 
     store = ArtefactStore(storage)
-    if store.backend.is_there():
+    if store.backend.exists():
         return store
     if click.get_current_context().get_parameter_source("storage") is not ParameterSource.DEFAULT:
         raise InputError(

@@ -1,10 +1,9 @@
-"""K-means inside a class, block by block, here or on a cluster; equal rows merged, warm starts, cached loss curves.
+"""K-means inside a class, over blocks of rows: kernels (CPU, torch), engines (local, Dask), seeding, loss curves.
 
-What belongs here: turning rows and a number of clusters into a partition, and the loss at many numbers of clusters.
-What does not: deciding how many clusters a class gets (see :mod:`c2tc_pipeline.allocation`).
+Deciding how many clusters each class gets belongs to :mod:`c2tc_pipeline.allocation`.
 """
 
-CURVE_VERSION = 6
+CURVE_VERSION = 7
 """Raise it when the same rows give another loss curve; part of the key of cached curves."""
-CLUSTER_VERSION = 1
+CLUSTER_VERSION = 2
 """Raise it when the same rows and plan give other clusters."""

@@ -1,7 +1,7 @@
-"""Lloyd's algorithm with momentum, over blocks: each says what it adds to the clusters, and sums are added in order.
+"""Lloyd's algorithm with momentum over blocks: each block contributes to the clusters, and sums are added in order.
 
-A class of one block is the special case in which the processor does the whole step in one go. The loop, its stopping
-rule, the repair of empty clusters and what is measured in the end are written once.
+A class of one block is the special case in which the kernel does the whole step. The functions of a block depend on
+their arguments alone, so that any process may run or repeat them; they read rows that are not in memory.
 """
 
 from __future__ import annotations
@@ -11,39 +11,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering import block_tasks
-from c2tc_pipeline.clustering.blocks import Block, OpenBlock
-from c2tc_pipeline.clustering.executor import LOCAL, Executor, LostBlocks
-from c2tc_pipeline.clustering.partition import PartitionSums
-from c2tc_pipeline.clustering.row_numbers import let_go, row_numbers
+from c2tc_pipeline.clustering.engines import LOCAL, Engine, retry_lost_blocks
+from c2tc_pipeline.clustering.kernels import REFRESH_STEPS, Kernel, nearest_neighbours
+from c2tc_pipeline.clustering.rows import Block, RowSource, release_pages, row_array
+from c2tc_pipeline.clustering.sums import ClusterSums, cluster_sums, moved_sums, own_distances
 
-if TYPE_CHECKING:
-    from c2tc_pipeline.clustering.engine import Engine
-
-# How often a class is begun again when its blocks got lost with the workers that had them.
-_TRIES = 3
-# The share of a step's way that centres go further before the next one. Lloyd creeps along long valleys: on classes of
-# Jannis and Airlines such steps reach after 10 to 15 what plain ones reach after 50, and end at 0.1 to 0.3 % less loss.
+# Share of a step by which centres move further. Lloyd converges slowly along long valleys: on classes of Jannis and
+# Airlines 10 to 15 such steps reach what 50 plain ones reach, and end at 0.1 to 0.3 % less loss.
 _MOMENTUM = 0.85
+
+# The clusters of a block's rows, and what the rows contribute to them.
+Labelled = tuple[np.ndarray, ClusterSums]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    """Where Lloyd's steps led: enough to go on from, without knowing which row is in which cluster.
-
-    Parameters
-    ----------
-    centers : ndarray of shape (k, d)
-        Means of the clusters, in the precision of the rows.
-    inertia : float
-        Within-cluster sum of squares.
-    iterations : int
-        Lloyd steps taken.
-    """
+    """Centres (k, d) after some Lloyd steps, and their loss, without the clusters of the rows."""
 
     centers: np.ndarray
     inertia: float
@@ -51,21 +38,11 @@ class Descent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KMeansResult(Descent):
-    """A partition of rows: every cluster has a member, every centre is the mean of its members.
+class ClassClusters(Descent):
+    """The clusters of a class: none is empty, every centre is the mean of its members, and inertia is in float64.
 
-    The inertia is computed in float64.
-
-    Parameters
-    ----------
-    centers, inertia, iterations
-        As for :class:`Descent`.
-    labels : ndarray of int32
-        The cluster of each row.
-    counts : ndarray of shape (k,)
-        Total weight of each cluster.
-    nearest : ndarray of int of shape (k,)
-        The member next to each mean; of several the first.
+    ``labels`` has the int32 cluster of each row, ``counts`` the total weight of each cluster, and ``nearest`` the
+    position of the first member with the smallest distance to the mean.
     """
 
     labels: np.ndarray
@@ -74,72 +51,36 @@ class KMeansResult(Descent):
 
 
 def lloyd(
-    engine: Engine,
-    blocks: Sequence[Block | OpenBlock],
+    kernel: Kernel,
+    blocks: Sequence[Block],
     centers: np.ndarray,
     *,
-    executor: Executor = LOCAL,
+    engine: Engine = LOCAL,
     max_iter: int = 100,
     tol: float = 1e-4,
-) -> KMeansResult:
-    """Cluster the rows of some blocks, beginning with given centres.
-
-    Parameters
-    ----------
-    engine : Engine
-        Computes distances.
-    blocks : sequence of Block
-        All rows; several blocks are read when they are needed.
-    centers : ndarray of shape (k, d)
-        Where to begin, in the precision of the rows; at most as many as there are distinct rows.
-    executor : Executor
-        Computes what several blocks contribute; one block is computed here.
-    max_iter : int
-        Most steps.
-    tol : float
-        Stop when a step lowers the inertia by less than this share of it.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.clustering.engine import make_engine
-    >>> from c2tc_pipeline.clustering.row_source import HeldRows
-    >>> rows = HeldRows(np.array([[0.0], [0.2], [1.0], [1.2]], dtype=np.float32))
-    >>> halves = [Block(rows.part(0, 2)), Block(rows.part(2, 4), first=2)]
-    >>> done = lloyd(make_engine("cpu"), halves, np.array([[0.0], [1.0]], dtype=np.float32))
-    >>> done.labels.tolist(), done.nearest.tolist(), round(done.inertia, 4)
-    ([0, 0, 1, 1], [0, 2], 0.04)
-    """
+) -> ClassClusters:
+    """Cluster the rows of some blocks from given centres, until a step lowers the loss by less than a share ``tol``."""
     if len(blocks) == 1:
-        return _settled(_OneBlock(engine, blocks[0]), centers, max_iter, tol)
-    for further in reversed(range(_TRIES)):
-        try:
-            return _settled(_Blocks(engine, blocks, executor), centers, max_iter, tol)
-        except LostBlocks:
-            # From the beginning, since rows may look at the centres around those that they had: the same bytes.
-            if not further:
-                raise
-    raise AssertionError("There is one try at least.")
+        return _OneBlock(kernel, blocks[0]).cluster(centers, max_iter, tol)
+    # From the start, because steps among neighbours depend on the labels before: the same bytes.
+    return retry_lost_blocks(lambda: _Blocks(kernel, blocks, engine).cluster(centers, max_iter, tol))
 
 
 def descend(
-    engine: Engine, block: OpenBlock, centers: np.ndarray, *, max_iter: int = 100, tol: float = 1e-4
+    kernel: Kernel,
+    X: np.ndarray,
+    centers: np.ndarray,
+    *,
+    weight: np.ndarray | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-4,
 ) -> Descent:
-    """Take the steps of :func:`lloyd` on one block, and leave it at that: nobody asks for the clusters of its rows.
-
-    That saves a last assignment and what is measured after it. The inertia is that of the last step, from sums, whose
-    rounding is some 1e-7 of the rows' own squares.
-    """
-    return _descend(_OneBlock(engine, block), centers, max_iter, tol)
-
-
-def _settled(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> KMeansResult:
-    """Take steps, and say which row is where in the end."""
-    done = _descend(rows, centers, max_iter, tol)
-    return rows.settle(done.centers, done.iterations)
+    """Take the steps of :func:`lloyd` without its final assignment; the loss, from sums, is that of the last step."""
+    return _descend(_OneBlock(kernel, Block(RowSource(X), weight=weight)), centers, max_iter, tol)
 
 
 def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> Descent:
-    """Take steps with momentum, and a plain one from the best means so far wherever momentum went too far."""
+    """Take steps with momentum, and a plain step from the best means so far where the loss rose."""
     best = centers
     weights: np.ndarray | None = None
     least = np.inf
@@ -148,7 +89,6 @@ def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> D
         steps += 1
         plain = centers is best
         means, counts, power = rows.update(centers)
-        # The step's own inertia for free: around their means, rows keep what the means do not explain.
         inertia = power - float(counts @ np.einsum("ij,ij->i", means, means, dtype=np.float64))
         if inertia > least and not plain:
             centers = best
@@ -156,169 +96,203 @@ def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> D
         gained = least - inertia
         if gained < 0:
             break
-        centers = means if weights is None else _ahead(means, counts, best, weights)
+        centers = means if weights is None else _extrapolate(means, counts, best, weights)
         best, weights, least = means, counts, inertia
         if gained <= tol * inertia:
             break
     return Descent(centers=best, inertia=least, iterations=steps)
 
 
-def _ahead(means: np.ndarray, counts: np.ndarray, before: np.ndarray, counts_before: np.ndarray) -> np.ndarray:
-    """Return means moved on the way that they came; clusters that are new, or have one row, stay where they are."""
+def _extrapolate(means: np.ndarray, counts: np.ndarray, before: np.ndarray, counts_before: np.ndarray) -> np.ndarray:
+    """Move means further along their step, except those of clusters that are new or have one row."""
     steady = (np.minimum(counts, counts_before) > 1) & (np.abs(counts - counts_before) <= counts_before / 2)
-    way = np.where(steady[:, None], means - before, np.zeros((), means.dtype))
-    return means + np.asarray(_MOMENTUM, means.dtype) * way
+    step = np.where(steady[:, None], means - before, np.zeros((), means.dtype))
+    return means + np.asarray(_MOMENTUM, means.dtype) * step
 
 
 class _Blocks:
-    """The rows of several blocks, and what is done with all of them in one go."""
+    """Steps over the rows of several blocks."""
 
-    def __init__(self, engine: Engine, blocks: Sequence[Block | OpenBlock], executor: Executor) -> None:
+    def __init__(self, kernel: Kernel, blocks: Sequence[Block], engine: Engine) -> None:
+        self.kernel = kernel
         self.engine = engine
-        self.executor = executor
         self.lengths = [len(block) for block in blocks]
-        self.dtype = blocks[0].dtype
-        self.placed = executor.place(blocks)
-        # Not a number until the first step has told it; the rows' power does not change.
+        self.dtype = blocks[0].rows.dtype
+        self.placed = engine.place(blocks)
+        # The squared norms of the rows do not change; the first step computes them.
         self._power = math.nan
         self._before: list[Any] | None = None
-        self._around: np.ndarray | None = None
-        self._steps = 0
+        self._near, self._neighbour_steps = np.empty(0), 0
 
     def update(self, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Do one step and return the new centres, the weight of each cluster and that of the rows' squares."""
+        """Do one step; return the new centres, the weight of each cluster and the rows' squared norms."""
         labelled = self._step(centers)
-        sums: PartitionSums = reduce(add, self.executor.fetch(labelled, 1))
+        sums = self._total(labelled)
         updated = sums.means().astype(self.dtype)
         empty = np.flatnonzero(sums.counts <= 0)
         if len(empty):
-            # A centre that lost all its rows moves to the worst-served ones and finds its rows in the next step.
-            updated[empty] = self._farthest(labelled, centers, len(empty))[2][: len(empty)]
+            updated[empty] = self._farthest(labelled, centers, len(empty))[1][: len(empty)]
         if math.isnan(self._power):
             self._power = sums.power
         return updated, sums.counts, self._power
 
     def _step(self, centers: np.ndarray) -> list[Any]:
-        """Assign rows in full, or among the centres around those that they have from the step before."""
-        if not self.engine.looks_around(sum(self.lengths), len(centers)):
-            return self._assigned(centers)
+        """Assign rows in full, or among the neighbours of the centres that they have."""
+        if not self.kernel.uses_neighbours(sum(self.lengths), len(centers)):
+            return self._assign(centers)
         if self._before is None:
-            self._before = self._assigned(centers)
+            self._before = self._assign(centers)
             return self._before
-        if self._steps % self.engine.refresh == 0:
-            self._around = self.engine.around(centers)
-        self._steps += 1
-        shared = (self.engine, centers, self._around)
-        self._before = self._map(block_tasks.assign_around, self.placed, self._before, shared=shared)
+        if self._neighbour_steps % REFRESH_STEPS == 0:
+            self._near = nearest_neighbours(centers)
+        self._neighbour_steps += 1
+        shared = (self.kernel, centers, self._near)
+        self._before = self._map(assign_among, self.placed, self._before, shared=shared)
         return self._before
 
-    def _assigned(self, centers: np.ndarray) -> list[Any]:
-        """Assign rows in full."""
-        return self._map(block_tasks.assign, self.placed, shared=(self.engine, centers, math.isnan(self._power)))
+    def _assign(self, centers: np.ndarray) -> list[Any]:
+        return self._map(assign, self.placed, shared=(self.kernel, centers, math.isnan(self._power)))
 
-    def settle(self, centers: np.ndarray, steps: int) -> KMeansResult:
-        """Assign every row in full, leave no cluster empty, and measure the partition."""
+    def cluster(self, centers: np.ndarray, max_iter: int, tol: float) -> ClassClusters:
+        """Take steps, then assign every row in full, fill empty clusters, and measure the clusters."""
+        done = _descend(self, centers, max_iter, tol)
+        centers = done.centers
         self._before = None
-        labelled = self._assigned(centers)
-        sums: PartitionSums = reduce(add, self.executor.fetch(labelled, 1))
+        labelled = self._assign(centers)
+        sums = self._total(labelled)
         if (sums.counts <= 0).any():
-            labelled = self._filled(labelled, centers)
-            sums = reduce(add, self.executor.fetch(labelled, 1))
+            labelled = self._fill_empty(labelled, centers)
+            sums = self._total(labelled)
         means = sums.means()
-        measured = self._map(block_tasks.measure, self.placed, labelled, shared=(means,))
-        inertia, least, nearest = zip(*self.executor.fetch(measured), strict=True)
-        # Of the members at the smallest distance the first in the class, whichever block it is in.
+        inertia, least, nearest = zip(*self._fetch_map(measure, self.placed, labelled, shared=(means,)), strict=True)
         tied = np.stack(least) == np.min(least, axis=0)
-        return KMeansResult(
+        return ClassClusters(
             centers=means.astype(self.dtype),
             labels=self._labels(labelled),
             counts=sums.counts,
             inertia=reduce(add, inertia),
-            iterations=steps,
+            iterations=done.iterations,
             nearest=np.where(tied, nearest, np.iinfo(np.int64).max).min(axis=0),
         )
 
     def _labels(self, labelled: list[Any]) -> np.ndarray:
-        """Bring the clusters of all rows together, those of one block at a time."""
-        labels = row_numbers(sum(self.lengths))
+        labels = row_array(sum(self.lengths))
         end = 0
         for handle, length in zip(labelled, self.lengths, strict=True):
-            labels[end : end + length] = self.executor.fetch([handle], 0)[0]
-            let_go(labels)
+            labels[end : end + length] = self.engine.fetch([handle], 0)[0]
+            release_pages(labels)
             end += length
         return labels
 
-    def _filled(self, labelled: list[Any], centers: np.ndarray) -> list[Any]:
+    def _fill_empty(self, labelled: list[Any], centers: np.ndarray) -> list[Any]:
         """Give each empty cluster a row of its own."""
-        sizes = reduce(add, self.executor.fetch(self._map(block_tasks.sizes, labelled)))
-        # A row is passed over only where its cluster has no other, so as many more as there are clusters are enough.
+        sizes = reduce(add, self._fetch_map(cluster_sizes, labelled))
         empty = np.flatnonzero(sizes == 0)
-        _, labels, _, block, position = self._farthest(labelled, centers, len(empty) + len(sizes))
-        given = rows_for_empty_clusters(sizes, labels)
+        # A row is skipped only if its cluster has no other, so this many are enough.
+        labels, _, block, position = self._farthest(labelled, centers, len(empty) + len(sizes))
+        chosen = rows_for_empty_clusters(sizes, labels)
         moves = [
-            (position[given[block[given] == number]], empty[: len(given)][block[given] == number])
+            (position[chosen[block[chosen] == number]], empty[: len(chosen)][block[chosen] == number])
             for number in range(len(self.lengths))
         ]
-        return self._map(block_tasks.relabel, self.placed, labelled, moves)
+        return self._map(relabel, self.placed, labelled, moves)
 
     def _farthest(
-        self, labelled: list[Any], centers: np.ndarray, most: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the rows farthest from their centres: distance, cluster, row, block and position in the block."""
-        found = self._map(block_tasks.farthest, self.placed, labelled, shared=(centers, most))
-        gaps, labels, rows, positions = zip(*self.executor.fetch(found), strict=True)
-        block = np.repeat(np.arange(len(gaps)), [len(g) for g in gaps])
-        all_gaps = np.concatenate(gaps)
-        order = np.argsort(-all_gaps, kind="stable")[:most]
-        columns = (all_gaps, np.concatenate(labels), np.concatenate(rows), block, np.concatenate(positions))
-        return tuple(column[order] for column in columns)  # type: ignore[return-value]
+        self, labelled: list[Any], centers: np.ndarray, count: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the rows farthest from their centres: cluster, row, block number and position in the block."""
+        found = self._fetch_map(farthest_rows, self.placed, labelled, shared=(centers, count))
+        distances, labels, rows, positions = (np.concatenate(column) for column in zip(*found, strict=True))
+        block = np.repeat(np.arange(len(found)), [len(part[0]) for part in found])
+        order = np.argsort(-distances, kind="stable")[:count]
+        return labels[order], rows[order], block[order], positions[order]
+
+    def _total(self, labelled: list[Any]) -> ClusterSums:
+        return reduce(add, self.engine.fetch(labelled, 1))
 
     def _map(self, function: Any, *columns: Sequence[Any], shared: Sequence[Any] = ()) -> list[Any]:
-        return self.executor.map(function, *columns, shared=shared, device=self.engine.device)
+        return self.engine.map(function, *columns, shared=shared, device=self.kernel.device)
+
+    def _fetch_map(self, function: Any, *columns: Sequence[Any], shared: Sequence[Any] = ()) -> list[Any]:
+        return self.engine.fetch(self._map(function, *columns, shared=shared))
 
 
 class _OneBlock(_Blocks):
-    """The rows of a single block: a step is the processor's own, with nothing to add up."""
+    """Steps over a single block, which the kernel loads once."""
 
-    def __init__(self, engine: Engine, block: Block | OpenBlock) -> None:
-        super().__init__(engine, [block], LOCAL)
-        rows = block.open()
-        self.placed = [rows]
-        self._rows = engine.load(rows.X, rows.weight)
-        self._power = _weighted_power(rows.X, rows.weight)
+    def __init__(self, kernel: Kernel, block: Block) -> None:
+        super().__init__(kernel, [block.open()], LOCAL)
+        X, weight = self.placed[0].rows.read(), block.weight
+        self._rows = kernel.load(X, weight)
+        norms = np.einsum("ij,ij->i", X, X)
+        self._power = float(norms.sum(dtype=np.float64) if weight is None else norms @ weight.astype(np.float64))
 
     def update(self, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        return *self.engine.update(self._rows, centers), self._power
+        return *self.kernel.update(self._rows, centers), self._power
 
-    def _assigned(self, centers: np.ndarray) -> list[Any]:
-        # The rows may have been brought to a device; that is done once. So is their power.
-        labels = self.engine.assign(self._rows, centers)
-        return [block_tasks.label(self.placed[0], labels, len(centers), power=False)]
+    def _assign(self, centers: np.ndarray) -> list[Any]:
+        labels = self.kernel.assign(self._rows, centers)
+        block = self.placed[0]
+        return [(labels, cluster_sums(block.rows.read(), labels, len(centers), block.weight, power=False))]
 
     def _labels(self, labelled: list[Any]) -> np.ndarray:
         return np.asarray(labelled[0][0])
 
 
+def assign(block: Block, kernel: Kernel, centers: np.ndarray, power: bool = True) -> Labelled:
+    """Assign the rows of a block to their nearest centres."""
+    X = block.rows.read()
+    labels = kernel.assign(kernel.load(X, block.weight), centers)
+    return labels, cluster_sums(X, labels, len(centers), block.weight, power=power)
+
+
+def assign_among(block: Block, before: Labelled, kernel: Kernel, centers: np.ndarray, near: np.ndarray) -> Labelled:
+    """Assign the rows of a block among the neighbours of the centres that they had."""
+    X = block.rows.read()
+    labels = kernel.assign_among(X, before[0], centers, near)
+    return labels, moved_sums(X, block.weight, *before, labels)
+
+
+def farthest_rows(
+    block: Block, labelled: Labelled, centers: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return squared distance, cluster, row and position of the rows farthest from their centres."""
+    X = block.rows.read()
+    distances = own_distances(X, labelled[0], centers)
+    order = np.argsort(-distances, kind="stable")[:count]
+    return distances[order], labelled[0][order], X[order], order
+
+
+def cluster_sizes(labelled: Labelled) -> np.ndarray:
+    """Return the number of rows in each cluster, whatever their weights."""
+    return np.bincount(labelled[0], minlength=len(labelled[1].counts))
+
+
+def relabel(block: Block, labelled: Labelled, moves: tuple[np.ndarray, np.ndarray]) -> Labelled:
+    """Move the rows at some positions of the block to other clusters."""
+    positions, clusters = moves
+    if not len(positions):
+        return labelled
+    labels = labelled[0].copy()
+    labels[positions] = clusters
+    return labels, cluster_sums(block.rows.read(), labels, len(labelled[1].counts), block.weight)
+
+
+def measure(block: Block, labelled: Labelled, means: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the loss around the means, and for each cluster the smallest squared distance and that row's position."""
+    labels = labelled[0]
+    distances = own_distances(block.rows.read(), labels, means)
+    inertia = float(distances.sum() if block.weight is None else distances @ block.weight.astype(np.float64))
+    least = np.full(len(means), np.inf)
+    np.minimum.at(least, labels, distances)
+    tied = np.flatnonzero(distances == least[labels])
+    nearest = np.full(len(means), np.iinfo(np.int64).max)
+    np.minimum.at(nearest, labels[tied], block.class_positions(tied))
+    return inertia, least, nearest
+
+
 def rows_for_empty_clusters(sizes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Choose rows for empty clusters, each from a cluster that can spare it.
-
-    Parameters
-    ----------
-    sizes : ndarray of int
-        Rows in each cluster.
-    labels : ndarray of int
-        The clusters of the rows to choose from, the first choice first.
-
-    Returns
-    -------
-    ndarray of int
-        The chosen rows, one for each empty cluster.
-
-    Examples
-    --------
-    >>> rows_for_empty_clusters(np.array([1, 2, 0]), np.array([0, 1, 1]))
-    array([1])
-    """
+    """Choose a row for each empty cluster, the first ones whose clusters have another row."""
     sizes = sizes.copy()
     wanted = int((sizes == 0).sum())
     chosen: list[int] = []
@@ -329,8 +303,3 @@ def rows_for_empty_clusters(sizes: np.ndarray, labels: np.ndarray) -> np.ndarray
             sizes[cluster] -= 1
             chosen.append(row)
     return np.array(chosen, dtype=np.int64)
-
-
-def _weighted_power(X: np.ndarray, weight: np.ndarray | None) -> float:
-    norms = np.einsum("ij,ij->i", X, X)
-    return float(norms.sum(dtype=np.float64) if weight is None else norms @ weight.astype(np.float64))

@@ -1,1 +1,1 @@
-"""Errors, notices, devices, threads, memory and retries: what every room may import."""
+"""Errors, registries, devices, threads, memory and retries: small helpers that every room may import."""

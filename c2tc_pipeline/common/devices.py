@@ -1,11 +1,11 @@
-"""Which processor runs the torch and clustering steps, and where a step goes when it does not fit there.
+"""The settings ``device`` and ``engine``, and the out-of-memory ladder from whole batches over smaller ones to the CPU.
 
-What belongs here: the choice of a device, and the ladder from whole batches over smaller ones to the CPU. What does
-not: how a step cuts its batches; each step does that itself, in a way that leaves its result as it is but for rounding.
+Each step cuts its own batches, so that its result changes by no more than rounding.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +15,8 @@ from typing import TypeVar
 from c2tc_pipeline.common.errors import InputError
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+LOCAL_ENGINE = "local"
+_DASK_ADDRESS = re.compile(r"(dask|tcp|tls)://([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
 # Into how many parts a batch is cut, try after try.
 _PARTS = (1, 2, 4, 8)
 # What torch says when memory is short: CUDA and MPS, the CPU on Linux and on Windows, cuBLAS and cuDNN.
@@ -53,6 +55,24 @@ def resolve_device(device: str) -> str:
     if device not in available:
         raise InputError(f"Device {device!r} was asked for but is not available; use 'auto' or 'cpu'.")
     return device
+
+
+def check_engine(engine: str) -> str:
+    """Return the setting ``engine`` if it is ``"local"`` or the address of a Dask scheduler; refuse it otherwise.
+
+    Examples
+    --------
+    >>> check_engine("dask://127.0.0.1:8786")
+    'dask://127.0.0.1:8786'
+    """
+    if not isinstance(engine, str) or (engine != LOCAL_ENGINE and not _DASK_ADDRESS.fullmatch(engine)):
+        # A refused address may contain a password.
+        shown = " " if "@" in str(engine) else f" {engine!r} "
+        raise InputError(
+            f"The engine{shown}is unknown; choose 'local', or the address of a Dask scheduler such as "
+            "'dask://127.0.0.1:8786'."
+        )
+    return engine
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,21 @@
-"""The one exception that means "the person at the keyboard can fix this", and text that is safe to print.
-
-Everything else that goes wrong is a bug or a broken machine and keeps its own type and traceback.
-"""
+"""Messages for users: the error for mistakes that they can fix, notices about their table, and suggested names."""
 
 from __future__ import annotations
 
-_LONGEST = 1_000
+import difflib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+_MAX_LENGTH = 1_000
+_MAX_LISTED = 10
 
 
 class InputError(ValueError):
     """A mistake in a table, a setting or a command that its author can fix.
 
     The message is one sentence that says what is wrong, where, and what to do. The command line prints it without a
-    traceback and exits with code 2; the pipeline fails the step without retrying it. Messages repeat names from files
-    that nobody has looked at yet, so that they are shown in one line, without characters that steer a terminal, and
-    shortened in the middle where a name is endless.
+    traceback and exits with code 2; the pipeline fails the step without a retry. Messages quote names from untrusted
+    files, so unprintable characters are escaped and long messages are shortened in the middle.
 
     Examples
     --------
@@ -22,23 +23,63 @@ class InputError(ValueError):
     Traceback (most recent call last):
     ...
     c2tc_pipeline.common.errors.InputError: Column 'income' is not in the table; choose one of: age, job.
-    >>> print(InputError("There is no file a\\x1b[31m.csv."))
-    There is no file a\\x1b[31m.csv.
     """
 
     def __str__(self) -> str:
         text = one_line(super().__str__())
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 4 :]}"
+        return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH // 2]} ... {text[-_MAX_LENGTH // 4 :]}"
 
 
 def one_line(text: str) -> str:
-    """Return a text with escapes for line ends and for whatever else does not print.
+    """Escape line ends and other unprintable characters.
 
-    Examples
-    --------
     >>> one_line("größe\\n\\ud800"), one_line("a\\u202eb")
     ('größe\\\\n\\\\ud800', 'a\\\\u202eb')
     """
     if text.isprintable():
         return text
     return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Suggest known names that are similar to a wrong one, or list them; a clause without the full stop.
+
+    >>> closest("incom", ["age", "income"]), closest("zzz", ["age", "income"])
+    ("did you mean 'income'", "choose one of: 'age', 'income'")
+    """
+    names = list(known)
+    by_folded = {candidate.casefold().strip(): candidate for candidate in reversed(names)}
+    close = difflib.get_close_matches(name.casefold().strip(), list(by_folded), n=3, cutoff=0.7)
+    if close:
+        return "did you mean " + " or ".join(repr(by_folded[folded]) for folded in close)
+    if not names:
+        return "there are none"
+    listed = ", ".join(repr(candidate) for candidate in names[:_MAX_LISTED])
+    more = len(names) - _MAX_LISTED
+    return f"choose one of: {listed}" + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A remark about the input table and how it was handled, shown in the summary, the report and the dashboard.
+
+    Parameters
+    ----------
+    kind : str
+        A stable identifier, such as ``"constant_column"``.
+    message : str
+        One sentence: what was found, what was done, how to override it.
+    column : str or None
+        The column concerned; None for the whole table.
+    """
+
+    kind: str
+    message: str
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return self.message if self.column is None else f"Column {self.column!r}: {self.message}"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the notice as JSON values."""
+        return asdict(self)

@@ -1,8 +1,7 @@
-"""Peak memory of a process and of a call, as the operating system sees it.
+"""Peak resident memory of processes.
 
-Where there is ``/proc``, the peak is ``VmHWM`` of a process's own memory. ``ru_maxrss`` is not: on Linux a process
-takes it over from the one that started it, through ``exec`` as well, so that a small child of a large parent looks
-large.
+Read from ``VmHWM`` in ``/proc`` where there is one. On Linux ``ru_maxrss`` starts at the value of the parent process,
+so that a small child of a large parent looks large.
 """
 
 from __future__ import annotations
@@ -16,32 +15,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def peak_growth(call: Callable[[], T]) -> tuple[T, int]:
-    """Run a call and return its result and by how many bytes the process's memory rose above where it began.
-
-    Examples
-    --------
-    >>> result, grown = peak_growth(lambda: len(bytearray(50_000_000)))
-    >>> result, grown > 20_000_000
-    (50000000, True)
-    """
-    watch = PeakWatch()
-    result = call()
-    return result, watch.growth()
-
-
 class PeakWatch:
-    """Watches how far the process's memory rises from here on.
+    """Measure how far the process's memory rises from now on.
 
-    On Linux the peak counter is reset first; elsewhere the growth of the all-time peak is what there is, a lower bound.
-    Two watches at the same time see each other's memory.
-
-    Examples
-    --------
-    >>> watch = PeakWatch()
-    >>> block = bytearray(50_000_000)
-    >>> watch.growth() > 20_000_000
-    True
+    On Linux the peak counter is reset first, for all watches; elsewhere the growth of the all-time peak is a lower
+    bound.
     """
 
     def __init__(self) -> None:
@@ -57,60 +35,42 @@ class PeakWatch:
         return max(peak_memory() - self._before, 0)
 
 
-def peak_memory() -> int:
-    """Return the most bytes of memory that this process has had resident, or has had since a watch began.
+def peak_growth(call: Callable[[], T]) -> tuple[T, int]:
+    """Run a call; return its result and the bytes by which memory rose meanwhile.
 
-    Where there is no ``/proc``, the peak of the process that started this one may be what is returned.
-
-    Examples
-    --------
-    >>> block = bytearray(50_000_000)
-    >>> peak_memory() > 50_000_000
-    True
+    >>> result, grown = peak_growth(lambda: len(bytearray(50_000_000)))
+    >>> result, grown > 20_000_000
+    (50000000, True)
     """
+    watch = PeakWatch()
+    result = call()
+    return result, watch.growth()
+
+
+def peak_memory() -> int:
+    """Return the peak resident memory of this process in bytes, since its start or the last :class:`PeakWatch`."""
     found = _status("VmHWM")
     return rusage_peak(resource.getrusage(resource.RUSAGE_SELF)) if found is None else found
 
 
-def peak_memory_of(process: int) -> int | None:
-    """Return the same for a running process; None when it has ended, or there is no ``/proc``.
-
-    Examples
-    --------
-    >>> import os
-    >>> peak_memory_of(os.getpid()) in (None, peak_memory())
-    True
-    """
-    return _status("VmHWM", str(process))
+def peak_memory_of(pid: int) -> int | None:
+    """Return the peak resident memory of a process; None when it has ended, or there is no ``/proc``."""
+    return _status("VmHWM", str(pid))
 
 
-def anonymous_memory_of(process: int) -> int | None:
-    """Return the bytes of memory that a running process has to itself and in no file; None where nobody tells.
-
-    Examples
-    --------
-    >>> import os
-    >>> (anonymous_memory_of(os.getpid()) or 0) < peak_memory()
-    True
-    """
-    return _status("RssAnon", str(process))
+def anonymous_memory_of(pid: int) -> int | None:
+    """Return the resident memory of a process that is not backed by a file; None where it is unknown."""
+    return _status("RssAnon", str(pid))
 
 
 def rusage_peak(used: resource.struct_rusage) -> int:
-    """Return ``ru_maxrss`` in bytes, which systems tell in different units.
-
-    Examples
-    --------
-    >>> rusage_peak(resource.getrusage(resource.RUSAGE_SELF)) > 1_000_000
-    True
-    """
+    """Return ``ru_maxrss`` in bytes: macOS counts bytes, Linux KiB."""
     return used.ru_maxrss if sys.platform == "darwin" else used.ru_maxrss * 1024
 
 
-def _status(name: str, process: str = "self") -> int | None:
-    """Return an entry of a process's status in bytes; None where there is none, as when it has ended."""
+def _status(name: str, pid: str = "self") -> int | None:
     try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)

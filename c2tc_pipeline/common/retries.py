@@ -1,4 +1,4 @@
-"""Trying again what a server may have been too busy or too short of breath for; a few times only."""
+"""Retry transient connection errors with exponential backoff."""
 
 from __future__ import annotations
 
@@ -12,34 +12,20 @@ PAUSE_SECONDS = 0.5
 
 
 def with_retries(action: Callable[[], Value], tries: int, *, pause: float = PAUSE_SECONDS) -> Value:
-    """Do something that has no effect but its value, and again after a pause when the connection failed.
+    """Call an idempotent action up to ``tries`` times; after a ConnectionError wait, twice as long each time.
 
-    Parameters
-    ----------
-    action : callable
-        What to do.
-    tries : int
-        How often in all.
-    pause : float
-        Seconds after the first try; twice as long after each further one.
-
-    Examples
-    --------
-    >>> answers = [ConnectionError("busy"), 7]
-    >>> def ask():
-    ...     answer = answers.pop(0)
+    >>> answers = iter([ConnectionError("busy"), 7])
+    >>> def request():
+    ...     answer = next(answers)
     ...     if isinstance(answer, Exception):
     ...         raise answer
     ...     return answer
-    >>> with_retries(ask, 3, pause=0)
+    >>> with_retries(request, 3, pause=0)
     7
     """
-    for further in reversed(range(tries)):
+    for attempt in range(tries - 1):
         try:
             return action()
         except ConnectionError:
-            if not further:
-                raise
-        time.sleep(pause)
-        pause *= 2
-    raise ValueError("There has to be one try at least.")
+            time.sleep(pause * 2**attempt)
+    return action()

@@ -1,10 +1,8 @@
-"""How many cores there are to use, and who may use them.
-
-What belongs here: the settings of other people's thread pools. What does not: deciding what goes on side by side.
-"""
+"""Numbers of threads: usable cores, BLAS limits, and calls side by side."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,30 +13,26 @@ Value = TypeVar("Value")
 
 
 def cores() -> int:
-    """Return how many threads OpenMP would take here: ``OMP_NUM_THREADS``, or a thread a core.
+    """Return ``OMP_NUM_THREADS`` if it is set, else the number of physical cores that this process may use.
 
     Examples
     --------
     >>> cores() >= 1
     True
     """
-    # Here, because those who only describe tables should not have to load scikit-learn.
-    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if limit.isdecimal() and int(limit) > 0:
+        return int(limit)
+    # Here, because commands that describe tables should start without it.
+    from joblib import cpu_count
 
-    return int(_openmp_effective_n_threads())
+    return int(cpu_count(only_physical_cores=True))
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep matrix products on the thread that asks for them, where others have the other cores.
-
-    Examples
-    --------
-    >>> with one_blas_thread():
-    ...     cores() >= 1
-    True
-    """
-    # By hand: threadpoolctl asks every library for its version and more each time, which small steps would feel.
+    """Limit BLAS to one thread, because other threads use the other cores."""
+    # Without threadpool_limits, which queries every library on each call: too slow for small steps.
     before = [(library, library.get_num_threads()) for library in _blas_libraries()]
     held = [(library, threads) for library, threads in before if threads != 1]
     for library, _ in held:
@@ -51,9 +45,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def side_by_side(calls: Sequence[Callable[[], Value]]) -> Iterator[Value]:
-    """Do things that keep one core busy each, as many at a time as there are cores; yield the results in order.
-
-    They go on in threads, since nearly all of their time is spent in compiled code that lets others run meanwhile.
+    """Make calls that use one core each, in one thread per core; yield the results in order.
 
     Examples
     --------
@@ -70,8 +62,8 @@ def side_by_side(calls: Sequence[Callable[[], Value]]) -> Iterator[Value]:
 
 @cache
 def _blas_libraries() -> list[Any]:
-    """Find the loaded thread pools once: the search reads the process's memory map and takes milliseconds."""
-    # SciPy has a BLAS of its own, which scikit-learn's kernels call: loaded first, it is among those found.
+    """Find the loaded BLAS libraries once: the search takes milliseconds."""
+    # SciPy has a BLAS of its own, which is found only if it is loaded.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.clusters import SingletonWarning, singleton_message
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.condensation.partition import ClassOrder
 from c2tc_pipeline.condensation.stages import Listener, StageClock
-from c2tc_pipeline.condensation.steps import condensed_table, encode_table, fit_encoder, warn_about_singletons
+from c2tc_pipeline.condensation.steps import condense_table
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.table import learn_table, with_validation
 
 
 def condense(
@@ -108,8 +109,10 @@ def condense(
     clock = StageClock(listener)
     with clock.stage("prepare"):
         own_roles = {} if encoder is None else dict(encoder.roles or {})
-        given_roles = {**own_roles, **(roles or {})}
-        prepared = prepare_table(frame, label=str(label), roles=given_roles)
+        blocks = Blocks.of_frame(frame)
+        table = learn_table(blocks, label=str(label), roles={**own_roles, **(roles or {})})
+        if validation is not None:
+            table = with_validation(table, validation)
     condenser = Condenser(
         ratio,
         rows=rows,
@@ -129,41 +132,7 @@ def condense(
         encoder = clone(encoder)
         if cache_dir is not None and encoder.get_params().get("cache_dir", cache_dir) is None:
             encoder.set_params(cache_dir=cache_dir)
-    table = condense_prepared(
-        frame, prepared, encoder, condenser, validation=validation, name=name, clock=clock, given_roles=given_roles
-    )
-    warn_about_singletons(table)
-    return table
-
-
-def condense_prepared(
-    frame: pd.DataFrame,
-    prepared: PreparedTable,
-    encoder: TableEncoder,
-    condenser: Condenser,
-    *,
-    validation: pd.DataFrame | None,
-    name: str,
-    clock: StageClock,
-    given_roles: Collection[str],
-) -> CondensedTable:
-    """Take all steps from prepared rows to a condensed table; the parameters are those of the steps."""
-    by_class = ClassOrder.of(prepared.y.to_numpy())
-    condenser.check_classes(by_class.classes, np.diff(by_class.edges))
-    with clock.stage("encode") as tick:
-        fit_encoder(encoder, prepared, progress=tick)
-        encoded = encode_table(encoder, prepared, by_class, validation=validation)
-    plan = condenser.plan_sorted(encoded.X, encoded.edges, validation=encoded.validation, clock=clock)
-    centers = condenser.condense_sorted(encoded.X, by_class, plan, clock=clock)
-    return condensed_table(
-        frame,
-        prepared,
-        encoder,
-        encoded,
-        condenser,
-        centers,
-        by_class,
-        name=name,
-        clock=clock,
-        chosen_drops=given_roles,
-    )
+    small, _ = condense_table(table, encoder, condenser, name=name, clock=clock)
+    if singletons := small.summary["singletons"]:
+        warnings.warn(singleton_message(singletons, len(small)), SingletonWarning, stacklevel=2)
+    return small

@@ -11,20 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
 from c2tc_pipeline.allocation import Allocator
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_source import RowSource, rows_of
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.clusters import REPRESENTATIVES, Clusters, SingletonWarning, singleton_message
+from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.least_rows import check_least_rows, check_room
 from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, plan_allocation
-from c2tc_pipeline.condensation.representatives import (
-    REPRESENTATIVES,
-    SingletonWarning,
-    condensed_of_sorted,
-    equal_but_for_rounding,
-    nearest_rows,
-    singleton_message,
-)
 from c2tc_pipeline.condensation.sampler import (
     checked_budget,
     like_labels,
@@ -166,70 +158,40 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         if held is not None:
             held = held[0] - middle, held[1]
         clock = StageClock(listener)
-        plan = self.plan_sorted(centred, by_class.edges, validation=held, clock=clock)
-        centers = self.condense_sorted(centred, by_class, plan, clock=clock) + middle
-        if self.singletons_:
-            warnings.warn(singleton_message(self.singletons_, len(centers)), SingletonWarning, stacklevel=2)
-        condensed_labels = np.repeat(by_class.classes, self.allocation_.counts)
+        names = tuple(str(value) for value in by_class.classes)
+        encoded = EncodedRows(centred, by_class.edges, (), names, held)
+        plan = self.plan(encoded, clock=clock)
+        clusters = self.cluster(encoded, plan, clock=clock)
+        self.plan_ = plan
+        self.allocation_ = clusters.allocation
+        self.curves_ = plan.measured
+        self.classes_ = by_class.classes
+        self.weights_ = clusters.weights
+        self.training_weights_ = training_weights(clusters.weights, clusters.codes)
+        self.membership_ = np.empty(len(by_class.order), dtype=np.int32)
+        self.membership_[by_class.order] = clusters.labels
+        self.sample_indices_ = by_class.order[clusters.nearest]
+        self.repeats_ = clusters.repeats(encoded.rows) | (self.representative == "medoid")
+        centers = clusters.centers + middle
+        condensed_labels = by_class.classes[clusters.codes]
+        if clusters.singletons:
+            warnings.warn(singleton_message(clusters.singletons, len(centers)), SingletonWarning, stacklevel=2)
         if self.representative == "medoid":
             centers = rows[self.sample_indices_]
         return like_rows(X, centers), like_labels(y, condensed_labels)
 
-    def plan_sorted(
-        self,
-        X: np.ndarray | RowSource,
-        edges: np.ndarray,
-        *,
-        validation: tuple[np.ndarray, np.ndarray] | None,
-        clock: StageClock,
-    ) -> AllocationPlan:
-        """Decide how many condensed rows each class gets, for rows that are in the order of their classes."""
-        settings = self.check(len(X), len(edges) - 1)
+    def plan(self, encoded: EncodedRows, *, clock: StageClock) -> AllocationPlan:
+        """Decide how many condensed rows each class gets."""
+        settings = self.check(len(encoded.X), len(encoded.classes))
         cache = None if self.cache_dir is None else ContentCache(self.cache_dir)
-        return plan_allocation(X, edges, settings, validation=validation, cache=cache, clock=clock)
+        return plan_allocation(
+            encoded.rows, encoded.edges, settings, validation=encoded.validation, cache=cache, clock=clock
+        )
 
-    def condense_sorted(
-        self, X: np.ndarray | RowSource, by_class: ClassOrder, plan: AllocationPlan, *, clock: StageClock
-    ) -> np.ndarray:
-        """Carry out a plan for rows in the order of their classes; set the fitted attributes, return the means."""
-        centers, results = self.partition_sorted(X, by_class.classes, by_class.edges, plan, clock=clock)
-        self.membership_ = np.empty(len(by_class.order), dtype=np.int32)
-        self.membership_[by_class.order] = condensed_of_sorted(results)
-        self.sample_indices_ = by_class.order[nearest_rows(by_class.edges, results)]
-        return centers
-
-    def partition_sorted(
-        self,
-        X: np.ndarray | RowSource,
-        classes: np.ndarray,
-        edges: np.ndarray,
-        plan: AllocationPlan,
-        *,
-        clock: StageClock,
-    ) -> tuple[np.ndarray, list[KMeansResult]]:
-        """Carry out a plan, and set the fitted attributes that do not depend on the order of the rows in the source.
-
-        Returns
-        -------
-        centers : ndarray
-            The means of all clusters.
-        results : list of KMeansResult
-            The partition of each class.
-        """
-        settings = self.check(len(X), len(classes))
-        done = cluster_classes(X, edges, plan, settings, clock=clock)
-        self.plan_ = plan
-        self.allocation_ = done.allocation
-        self.curves_ = None if plan.measured is None else [found.curve for found in plan.measured]
-        self.classes_ = classes
-        self.weights_ = np.concatenate([result.counts for result in done.results]).astype(np.int64)
-        codes = np.repeat(np.arange(len(classes)), done.allocation.counts)
-        self.training_weights_ = training_weights(self.weights_, codes)
-        self.singletons_ = int((self.weights_ == 1).sum())
-        centers = np.vstack([result.centers for result in done.results])
-        nearest = rows_of(X).take(nearest_rows(edges, done.results))
-        self.repeats_ = equal_but_for_rounding(nearest, centers) | (self.representative == "medoid")
-        return centers, done.results
+    def cluster(self, encoded: EncodedRows, plan: AllocationPlan, *, clock: StageClock) -> Clusters:
+        """Cluster each class as planned."""
+        settings = self.check(len(encoded.X), len(encoded.classes))
+        return cluster_classes(encoded.rows, encoded.edges, plan, settings, clock=clock)
 
     def check(self, n: int, n_classes: int) -> PartitionSettings:
         """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""

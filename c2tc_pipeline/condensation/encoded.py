@@ -1,27 +1,32 @@
-"""A table as numbers: the encoded training rows, sorted by class."""
+"""Encoded training rows, sorted by class, in memory or in a ``.npy`` file."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
-from c2tc_pipeline.clustering.row_source import RowSource, rows_of, stored_at
-from c2tc_pipeline.storage.hashing import hash_array, hash_json
+from c2tc_pipeline.clustering.rows import RowSource
+from c2tc_pipeline.storage.hashing import hash_json
 
 _ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class EncodedTable:
+class EncodedRows:
     """Encoded rows in the order of their classes.
 
     Parameters
     ----------
     X : ndarray of float32 of shape (n, d)
-        The training rows.
+        The training rows, in memory or mapped from a file.
     edges : ndarray of int of shape (classes + 1,)
         Where each class begins, and the end.
     names : tuple of str
@@ -29,18 +34,19 @@ class EncodedTable:
     classes : tuple of str
         The names of the classes, for people.
     validation : tuple of (rows, class numbers), optional
-        Validation rows of known classes.
-    address : str
-        Where other processes may read the rows, as a ``.npy`` file or object; empty if they are not stored. No part of
-        what the table is.
+        Encoded validation rows.
     origin : str
-        The hash of what the rows were before, where they have one: different rows may look alike when encoded.
+        The hash of the rows before encoding: different rows may be equal when encoded.
+    address : str
+        Where other processes may read the rows as a ``.npy`` file or object; empty if they are not stored.
+    scratch : object, optional
+        The temporary directory that holds the files of ``X``, removed with this object.
 
     Examples
     --------
-    >>> table = EncodedTable(np.zeros((3, 1), dtype=np.float32), np.array([0, 1, 3]), ("age",), ("no", "yes"))
-    >>> table.class_rows
-    [1, 2]
+    >>> rows = EncodedRows(np.zeros((3, 1), dtype=np.float32), np.array([0, 1, 3]), ("age",), ("no", "yes"))
+    >>> rows.class_rows, rows.codes().tolist()
+    ([1, 2], [0, 1, 1])
     """
 
     X: np.ndarray
@@ -50,14 +56,15 @@ class EncodedTable:
     validation: tuple[np.ndarray, np.ndarray] | None = None
     origin: str = ""
     address: str = ""
+    scratch: Any = field(default=None, repr=False, compare=False)
 
     @property
     def rows(self) -> RowSource:
-        """The training rows, for those who read them in parts or elsewhere."""
-        return stored_at(self.address, self.X) if self.address else rows_of(self.X)
+        """The training rows, readable in parts and by other processes."""
+        return RowSource.of(self.X, self.address or None)
 
-    def stored_in(self, folder: str) -> EncodedTable:
-        """Return the table with the address of its rows, given that of the folder with its files."""
+    def stored_in(self, folder: str) -> EncodedRows:
+        """Return the rows with their address, given that of the folder with their files."""
         return replace(self, address=f"{folder}/{_ROWS}.npy")
 
     @property
@@ -65,36 +72,40 @@ class EncodedTable:
         """The number of rows of each class."""
         return [int(rows) for rows in np.diff(self.edges)]
 
+    def codes(self) -> np.ndarray:
+        """Return the class number of each row."""
+        return np.repeat(np.arange(len(self.classes)), np.diff(self.edges))
+
     def digest(self) -> str:
         """Return the hash of everything in it."""
-        return hash_json([self._description(), [hash_array(array) for array in self._arrays().values()]])
+        arrays = [RowSource.of(_rows_2d(array)).digest() for array in self._arrays().values()]
+        return hash_json([self._description(), arrays])
 
     def write_files(self, directory: Path) -> None:
-        """Write the table into an existing directory."""
+        """Write the rows into an existing directory."""
         for name, array in self._arrays().items():
-            np.save(directory / f"{name}.npy", array, allow_pickle=False)
+            if isinstance(array, np.memmap) and array.filename is not None:
+                # Copied as a file: reading a mapped one would count as memory of the process.
+                shutil.copyfile(array.filename, directory / f"{name}.npy")
+            else:
+                np.save(directory / f"{name}.npy", array, allow_pickle=False)
         text = json.dumps(self._description(), ensure_ascii=False)
         (directory / "encoded.json").write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
 
     @classmethod
-    def read_files(cls, directory: Path) -> EncodedTable:
-        """Read what :meth:`write_files` wrote."""
+    def read_files(cls, directory: Path) -> EncodedRows:
+        """Read what :meth:`write_files` wrote; large rows are mapped, which works also after the file is deleted."""
         values = json.loads((directory / "encoded.json").read_text(encoding="utf-8", errors="surrogatepass"))
-
-        def array(name: str) -> np.ndarray:
-            return np.load(directory / f"{name}.npy", allow_pickle=False)
-
-        held = (array("validation"), array("validation_classes")) if values["validation"] else None
+        held = None
+        if values["validation"]:
+            held = _load(directory, "validation"), _load(directory, "validation_classes")
         edges = np.array(values["edges"], dtype=np.int64)
-        return cls(array(_ROWS), edges, tuple(values["names"]), tuple(values["classes"]), held, values["origin"])
+        names, classes = tuple(values["names"]), tuple(values["classes"])
+        return cls(_load(directory, _ROWS), edges, names, classes, held, values["origin"])
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        held = (
-            {}
-            if self.validation is None
-            else dict(zip(("validation", "validation_classes"), self.validation, strict=True))
-        )
-        return {_ROWS: self.X, **held}
+        held = self.validation
+        return {_ROWS: self.X, **({} if held is None else {"validation": held[0], "validation_classes": held[1]})}
 
     def _description(self) -> dict[str, object]:
         return {
@@ -104,3 +115,105 @@ class EncodedTable:
             "validation": self.validation is not None,
             "origin": self.origin,
         }
+
+
+# Bytes from which on stored rows are mapped instead of read.
+_MAPPED_BYTES = 2**28
+
+
+def _load(directory: Path, name: str) -> np.ndarray:
+    path = directory / f"{name}.npy"
+    mode = "r" if path.stat().st_size >= _MAPPED_BYTES else None
+    loaded: np.ndarray = np.load(path, mmap_mode=mode, allow_pickle=False)
+    return loaded
+
+
+def _rows_2d(array: np.ndarray) -> np.ndarray:
+    return array if array.ndim == 2 else array.reshape(-1, 1)
+
+
+class ClassCursor:
+    """Positions in rows sorted by class, for rows that come in the order of the source.
+
+    Examples
+    --------
+    >>> cursor = ClassCursor(np.array([0, 2, 4]))
+    >>> cursor.places(np.array([1, 0])).tolist(), cursor.places(np.array([0, 1])).tolist()
+    ([2, 0], [1, 3])
+    """
+
+    def __init__(self, edges: np.ndarray) -> None:
+        self._next = np.asarray(edges[:-1], dtype=np.int64).copy()
+
+    def runs(self, codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield, for each class in the next rows, the position of its first one and which of the rows are of it."""
+        order = np.argsort(codes, kind="stable")
+        rows = np.bincount(codes, minlength=len(self._next))
+        firsts, ends = self._next.copy(), np.cumsum(rows)
+        self._next += rows
+        for code in np.flatnonzero(rows).tolist():
+            yield int(firsts[code]), order[ends[code] - rows[code] : ends[code]]
+
+    def places(self, codes: np.ndarray) -> np.ndarray:
+        """Return the position of each of the next rows, given their class numbers."""
+        places = np.empty(len(codes), dtype=np.int64)
+        for first, own in self.runs(codes):
+            places[own] = np.arange(first, first + len(own))
+        return places
+
+
+class SortedRows:
+    """Encoded rows written to their places by class, block by block, in memory or in a ``.npy`` file.
+
+    A file is written with ``pwrite`` and not mapped: pages of a mapped file count as memory of the process.
+
+    Examples
+    --------
+    >>> rows = SortedRows(None, np.array([0, 1, 3]), 1)
+    >>> with rows:
+    ...     rows.add(np.array([[0.5], [0.25], [1.0]], dtype=np.float32), np.array([1, 0, 1]))
+    >>> rows.result().ravel().tolist()
+    [0.25, 0.5, 1.0]
+    """
+
+    def __init__(self, path: Path | None, edges: np.ndarray, columns: int) -> None:
+        self._cursor = ClassCursor(edges)
+        self._path = path
+        shape = int(edges[-1]), columns
+        if path is None:
+            self._held = np.empty(shape, dtype=np.float32)
+            return
+        self._row_bytes = columns * 4
+        self._file = path.open("wb")
+        header = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+        self._start = self._file.tell()
+        self._file.truncate(self._start + shape[0] * self._row_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._path is not None:
+            self._file.close()
+
+    def add(self, encoded: np.ndarray, codes: np.ndarray) -> None:
+        """Write the next rows, given their class numbers."""
+        for first, own in self._cursor.runs(codes):
+            if self._path is None:
+                self._held[first : first + len(own)] = encoded[own]
+                continue
+            rows = np.ascontiguousarray(encoded[own], dtype=np.float32).data.cast("B")
+            place = self._start + first * self._row_bytes
+            while rows:
+                written = os.pwrite(self._file.fileno(), rows, place)
+                rows, place = rows[written:], place + written
+
+    def result(self) -> np.ndarray:
+        """Return the rows after the last block."""
+        if self._path is None:
+            return self._held
+        mapped: np.ndarray = np.load(self._path, mmap_mode="r", allow_pickle=False)
+        return mapped

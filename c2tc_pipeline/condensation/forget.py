@@ -1,8 +1,7 @@
-"""Forgetting source rows: a condensed table as it would be without them, under the same partition of all others.
+"""Forgetting source rows: a condensed table as it would be without them, under the same clusters of all others.
 
-Only the condensed rows that a forgotten row stands behind are computed again; the others stay as they are, to the bit.
-What belongs here: the values, weights and counts of a table without some rows. What does not: where the source is and
-which rows are meant, which is the business of :mod:`c2tc_pipeline.cli.forgetting`.
+Only the condensed rows that stand for a forgotten row are computed again; the others stay as they are, to the bit. The
+rows that remain go through the same steps as any table: encode, summarise the members, look for repeated rows.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.clustering.partition import nearest_members, own_gaps, partition_sums
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
-from c2tc_pipeline.condensation.original import summarise_members
-from c2tc_pipeline.condensation.partition import ClassOrder
+from c2tc_pipeline.clustering.sums import cluster_sums, nearest_members, own_distances
+from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.condensation.clusters import Clusters, equal_but_for_rounding, singleton_message
+from c2tc_pipeline.condensation.encoded import ClassCursor
 from c2tc_pipeline.condensation.projection import project
-from c2tc_pipeline.condensation.repeated import count_repeated
-from c2tc_pipeline.condensation.representatives import equal_but_for_rounding, singleton_message
+from c2tc_pipeline.condensation.steps import encode, gather_members, repeated_rows
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.condensation.thinned import ThinnedPartition, thin_partition
-from c2tc_pipeline.encoding.forget_strings import without_unused_strings
-from c2tc_pipeline.tables.kinds import Kind, column_kind
-from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table
+from c2tc_pipeline.condensation.thinned import thin_partition
+from c2tc_pipeline.encoding.storage import without_unused_strings
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import ColumnRole, Role
+from c2tc_pipeline.tables.statistics import TableStatistics, gather_statistics
+from c2tc_pipeline.tables.table import Table, known_codes
 
-# Notices that tell of the rows as they are, and are told anew.
+# Notices that describe the rows as they are, and are written anew.
 _OWN_NOTICES = ("singletons", "repeated_rows", "forgotten")
+_ANOTHER_SOURCE = "The table to forget rows of was made from another source; give the one that was condensed."
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Forgotten:
     merged : int
         Condensed rows that stood for too few others and were joined with their neighbour.
     strings_removed, strings_kept : int
-        Strings that no remaining row has: taken out of the encoder, or left because others' codes depend on them.
+        Strings that no remaining row has: removed from the encoder, or left because the codes of others depend on them.
     """
 
     table: CondensedTable
@@ -66,26 +65,26 @@ class Forgotten:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "table"}
 
 
-def forget_rows(table: CondensedTable, frame: pd.DataFrame, rows: np.ndarray) -> Forgotten:
-    """Return a condensed table as if some source rows had not been there, under the same partition of the others.
+def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.ndarray) -> Forgotten:
+    """Return a condensed table as if some source rows had not been there, under the same clusters of the others.
 
-    Every number, category, weight and count that such a row went into is made anew from the other rows. What the
-    encoder learnt from it stays: scales, class shares, the weights of the network, and strings that others' codes
+    Every number, category, weight and count that such a row went into is computed again from the other rows. What the
+    encoder learnt from it stays: scales, class shares, the weights of the network, and strings that the codes of others
     depend on. So do loss curves and the choice of gamma.
 
     Parameters
     ----------
     table : CondensedTable
         What was condensed; not changed.
-    frame : DataFrame
+    source : DataFrame or Blocks
         The source table that it was made from, with all its rows.
     rows : ndarray of int
-        Positions in ``frame``; those that stand behind no condensed row change nothing.
+        Positions in ``source``; those that no condensed row stands for change nothing.
 
     Raises
     ------
     InputError
-        When ``frame`` is not the table's source, or when too little would be left.
+        When ``source`` is not the table's source, or when too little would be left.
 
     Examples
     --------
@@ -97,63 +96,63 @@ def forget_rows(table: CondensedTable, frame: pd.DataFrame, rows: np.ndarray) ->
     ([2.33, 7.0], [1.75, 7.0], [2, 3])
     """
     membership = table.membership
-    source_rows = membership["source_row"].to_numpy()
+    source_rows, condensed_rows = membership["source_row"].to_numpy(), membership["condensed_row"].to_numpy()
     kept = ~np.isin(source_rows, rows)
     if kept.all():
         return Forgotten(table, 0)
-    # Read once, where it is in a file.
-    table = dataclasses.replace(table, members=membership)
-    prepared = _prepared(table, frame)
-    classes_of_rows = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
-    _refuse_another_source(table, prepared)
-    X = table.encoder.encode_rows(prepared.X, np.flatnonzero(kept))
-    least = table.summary.get("settings", {}).get("min_rows_per_condensed_row", 1)
-    condensed_rows = membership["condensed_row"].to_numpy()
-    partition = thin_partition(X, condensed_rows, kept, classes_of_rows, least, table.classes)
-
-    remaining = _rows_of(prepared, kept)
-    by_class = ClassOrder.of(remaining.y.to_numpy())
-    size = len(partition.old)
-    # In the order of classes, in which the table was summed up when it was made.
-    means, gaps, nearest = _means_and_gaps(X, partition.labels, size, by_class.order)
-    medoids = table.summary.get("settings", {}).get("representative") == "medoid"
-    centers = table.X.to_numpy()[partition.old].copy()
-    centers[partition.touched] = (X[nearest] if medoids else means)[partition.touched]
-    original = _original(table, frame, prepared, kept, partition, nearest if medoids else None)
-    y = table.y.iloc[partition.old].reset_index(drop=True)
-    weight = pd.Series(np.bincount(partition.labels, minlength=size), name="weight")
-
-    codes = classes_of_rows[partition.old]
+    blocks = Blocks.of_frame(source) if isinstance(source, pd.DataFrame) else source
+    remaining = _remaining(table, blocks, source_rows, condensed_rows, kept)
+    settings = table.summary.get("settings", {})
+    encoded = encode(table.encoder, remaining)
+    X = encoded.X
+    old_codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
+    # Where the remaining rows stand in the order of classes, in which they are encoded.
+    places = ClassCursor(encoded.edges).places(remaining.codes[source_rows[kept]])
+    members = np.concatenate([np.empty(len(places), dtype=condensed_rows.dtype), condensed_rows[~kept]])
+    members[places] = condensed_rows[kept]
+    is_kept = np.arange(len(members)) < len(places)
+    least = settings.get("min_rows_per_condensed_row", 1)
+    thinned = thin_partition(X, members, is_kept, old_codes, least, table.classes)
+    size, codes, labels = len(thinned.old), old_codes[thinned.old], thinned.labels
+    # Summed in the order of classes, as when the table was made.
+    means = cluster_sums(X, labels, size).means()
+    gaps = own_distances(X, labels, means)
+    nearest = nearest_members(labels, gaps, size)
+    medoids = settings.get("representative") == "medoid"
+    losses = np.bincount(codes[labels], gaps, len(table.classes))
+    class_rows = np.bincount(codes[labels], minlength=len(table.classes))
     present = np.unique(codes)
-    losses = np.bincount(codes[partition.labels], gaps, len(table.classes))
-    repeated = count_repeated(
-        frame,
-        remaining,
-        original,
-        partition.labels,
-        encoded=int(equal_but_for_rounding(X[nearest], centers).sum()),
-        medoids=medoids,
+    allocation = _allocation(table, codes, class_rows, losses, present)
+    # The classes that are left, numbered anew.
+    narrowed = _narrowed(remaining, present)
+    clusters = Clusters(allocation, means.astype(X.dtype), np.bincount(labels, minlength=size), labels, nearest)
+    gathered = gather_members(narrowed, clusters, medoids=medoids)
+    touched = thinned.touched
+    centers = table.X.to_numpy()[thinned.old].copy()
+    centers[touched] = (X[nearest] if medoids else clusters.centers)[touched]
+    y = table.y.iloc[thinned.old].reset_index(drop=True)
+    columns = [
+        _spliced(table.original[str(now.name)].iloc[thinned.old].reset_index(drop=True), now, touched)
+        for now in gathered.columns
+    ]
+    original = pd.concat([*columns, y], axis=1)
+    repeated = repeated_rows(narrowed, original, clusters).found(
+        encoded=int(equal_but_for_rounding(X[nearest], centers).sum()), medoids=medoids
     )
-    projection = project(
-        X[by_class.order],
-        by_class.edges,
-        centers,
-        np.searchsorted(present, codes),
-        weight.to_numpy(),
-        table.summary.get("seed", 0),
-    )
-    projection["label"] = pd.Series(by_class.classes[projection["label"]]).astype(table.y.dtype)
-    trimmed = without_unused_strings(table.encoder, remaining.X)
-    class_rows = np.bincount(codes[partition.labels], minlength=len(table.classes))
+    edges = np.concatenate([[0], np.cumsum(narrowed.class_rows)])
+    projection = project(X, edges, centers, clusters.codes, clusters.weights, table.summary.get("seed", 0))
+    projection["label"] = narrowed.labels(projection["label"].to_numpy()).astype(table.y.dtype).to_numpy()
+    projection["label"] = projection["label"].astype(table.y.dtype)
+    trimmed = without_unused_strings(table.encoder, _distinct_values(remaining))
     result = dataclasses.replace(
         table,
         X=pd.DataFrame(centers, columns=table.X.columns),
         y=y,
-        weight=weight,
+        weight=pd.Series(clusters.weights, name="weight"),
         original=original,
-        members=pd.DataFrame({"source_row": source_rows[kept], "condensed_row": partition.labels.astype(np.int32)}),
+        members=pd.DataFrame({"source_row": source_rows[kept], "condensed_row": labels[places].astype(np.int32)}),
         encoder=trimmed.encoder,
-        allocation=_allocation(table, codes, class_rows, losses, present),
+        allocation=allocation,
         classes=[table.classes[code] for code in present],
         class_rows=[int(class_rows[code]) for code in present],
         curves=None if table.curves is None else [table.curves[code] for code in present],
@@ -162,104 +161,78 @@ def forget_rows(table: CondensedTable, frame: pd.DataFrame, rows: np.ndarray) ->
     found = Forgotten(
         result,
         rows=int((~kept).sum()),
-        recomputed=int(partition.touched.sum()),
-        disappeared=partition.disappeared,
-        merged=partition.merged,
+        recomputed=int(touched.sum()),
+        disappeared=thinned.disappeared,
+        merged=thinned.merged,
         strings_removed=trimmed.removed,
         strings_kept=trimmed.kept,
     )
-    _tell(found, repeated.to_dict(), repeated.notices(size))
+    _update_summary(found, repeated.to_dict(), repeated.notices(size))
     return found
 
 
-def _prepared(table: CondensedTable, frame: pd.DataFrame) -> PreparedTable:
-    """Return the rows that were condensed as they were prepared then, in the order of the membership."""
-    source_rows = table.membership["source_row"].to_numpy()
-    names = [str(name) for name in frame.columns]
-    decided = {
+def _remaining(
+    table: CondensedTable, blocks: Blocks, source_rows: np.ndarray, condensed_rows: np.ndarray, kept: np.ndarray
+) -> Table:
+    """Return the rows that remain as a table with the roles of the condensed one; refuse another source."""
+    roles = {
         row["column"]: ColumnRole(row["column"], Role(row["role"]), row["reason"], row["distinct"], row["missing"])
         for row in table.roles.to_dict("records")
     }
-    lacking = [name for name in (*decided, table.label_name) if name not in names]
-    if lacking or len(frame) <= source_rows.max():
+    if any(name not in blocks.columns for name in (*roles, table.label_name)):
         raise InputError(_ANOTHER_SOURCE)
     if getattr(table.encoder, "noise", 0):
         raise InputError("The table was encoded with noise, which can't be repeated for some rows; condense it anew.")
-    prepared = prepare_table(frame.iloc[source_rows], label=table.label_name, decided=decided)
-    if len(prepared.row_ids) < len(source_rows):
+    classes = np.array(table.classes, dtype=object if isinstance(table.classes[0], str) else None)
+    labels = (frame[table.label_name] for frame in blocks.frames([table.label_name]))
+    codes = np.concatenate([known_codes(own, classes) for own in labels])
+    if len(codes) <= source_rows.max():
         raise InputError(_ANOTHER_SOURCE)
-    return PreparedTable(prepared.X, prepared.y, prepared.roles, source_rows)
-
-
-_ANOTHER_SOURCE = "The table to forget rows of was made from another source; give the one that was condensed."
-
-
-def _refuse_another_source(table: CondensedTable, prepared: PreparedTable) -> None:
-    """Every row must be of the class that its condensed row has."""
-    condensed = table.y.iloc[table.membership["condensed_row"]].astype(str).to_numpy()
-    if (condensed != prepared.y.astype(str).to_numpy()).any():
+    # Every row must be of the class that its condensed row has.
+    own = known_codes(table.y, classes)[condensed_rows]
+    if (codes[source_rows] != own).any():
         raise InputError(_ANOTHER_SOURCE)
+    sides = np.full(len(codes), -1, dtype=np.int8)
+    sides[source_rows[kept]] = 0
+    nothing = TableStatistics.of(pd.DataFrame(index=range(1)))
+    unknown = Table(blocks, table.label_name, classes, table.y.dtype, codes, sides, nothing, {})
+    given = {name: role.role for name, role in roles.items()}
+    # Kinds are those of all rows, the forgotten ones among them, so that a column keeps its type.
+    everything = dataclasses.replace(unknown, sides=np.where(np.isin(np.arange(len(codes)), source_rows), 0, -1))
+    kinds = gather_statistics(everything.rows(), list(roles), given, classes=len(classes)).kinds
+    statistics = gather_statistics(unknown.rows(), list(roles), given, classes=len(classes))
+    statistics = dataclasses.replace(statistics, roles=roles, kinds=kinds)
+    shown = {name for name in table.original.columns if name != table.label_name}
+    dropped = tuple(name for name in roles if name not in shown)
+    return dataclasses.replace(unknown, statistics=statistics, given=dropped)
 
 
-def _rows_of(prepared: PreparedTable, kept: np.ndarray) -> PreparedTable:
-    return PreparedTable(
-        prepared.X.loc[kept].reset_index(drop=True),
-        prepared.y.loc[kept].reset_index(drop=True),
-        prepared.roles,
-        prepared.row_ids[kept],
-    )
+def _narrowed(table: Table, present: np.ndarray) -> Table:
+    """Return a table of the classes that are left, numbered anew."""
+    if len(present) == len(table.classes):
+        return table
+    number = np.full(len(table.classes) + 1, -1)
+    number[present] = np.arange(len(present))
+    statistics = dataclasses.replace(table.statistics, class_rows=table.class_rows[present])
+    return dataclasses.replace(table, classes=table.classes[present], codes=number[table.codes], statistics=statistics)
 
 
-def _means_and_gaps(
-    X: np.ndarray, labels: np.ndarray, size: int, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the means of the clusters, each row's squared distance to its own, and the row next to each mean."""
-    means = partition_sums(X[order], labels[order], size).means()
-    gaps = own_gaps(X, labels, means)
-    return means.astype(X.dtype), gaps, nearest_members(labels, gaps, size)
-
-
-def _original(
-    table: CondensedTable,
-    frame: pd.DataFrame,
-    prepared: PreparedTable,
-    kept: np.ndarray,
-    partition: ThinnedPartition,
-    picked: np.ndarray | None,
-) -> pd.DataFrame:
-    """Return the condensed rows in the source's columns, those computed again among them."""
-    by_name = {str(column): column for column in frame.columns}
-    size = len(partition.old)
-    # Rows that are gone are members of one cluster more, so that a column is of the kind that it was.
-    labels = np.full(len(kept), size)
-    labels[kept] = partition.labels
-    columns = []
-    for name in table.original.columns:
-        before = table.original[name].iloc[partition.old].reset_index(drop=True)
-        role = Role.DROP if name == table.label_name else prepared.roles[name].role
-        if role is Role.DROP:
-            # A constant, or the label: the same for all rows of a cluster.
-            columns.append(before)
-            continue
-        source = prepared.cells_of(frame[by_name[name]])
-        if column_kind(source) is Kind.MIXED and role is Role.STRING:
-            source = prepared.X[name]
-        if picked is not None:
-            now = source[kept].iloc[picked]
-        elif role is Role.NUMERIC:
-            now = summarise_members(source, role, labels, size + 1).iloc[:size]
-        else:
-            # Who wins a tie is decided by the column's other rows: by those that remain.
-            now = summarise_members(source[kept], role, partition.labels, size)
-        columns.append(_spliced(before, now.reset_index(drop=True), partition.touched).rename(name))
-    return pd.concat(columns, axis=1)
+def _distinct_values(table: Table) -> dict[str, pd.Series[Any]]:
+    """Return the different values of each string and code column, as they were read."""
+    values: dict[str, pd.Series[Any]] = {}
+    names = [name for name in table.statistics.kept if table.roles[name].role is not Role.NUMERIC]
+    for block in table.rows("train", names):
+        for name in names:
+            own = block.frame[name].drop_duplicates()
+            values[name] = own if name not in values else pd.concat([values[name], own]).drop_duplicates()
+    return values
 
 
 def _spliced(before: pd.Series[Any], now: pd.Series[Any], touched: np.ndarray) -> pd.Series[Any]:
     """Return the values of now where rows were touched, and those of before elsewhere, in a type that holds both."""
     if touched.all() or not touched.any():
         return now if touched.all() else before
-    return pd.concat([before[~touched], now[touched]]).sort_index()
+    return pd.concat([before[~touched], now[touched]]).sort_index().rename(before.name)
 
 
 def _allocation(
@@ -275,7 +248,7 @@ def _allocation(
     return dataclasses.replace(before, counts=counts, objective=objective, bound=None, trace=trace)
 
 
-def _tell(found: Forgotten, repeated: dict[str, int], notices: list[Notice]) -> None:
+def _update_summary(found: Forgotten, repeated: dict[str, int], notices: list[Notice]) -> None:
     """Bring the summary and the notices of the new table up to date."""
     table = found.table
     rows_in, rows_out = len(table.membership), len(table)

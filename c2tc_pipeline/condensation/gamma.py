@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
-from c2tc_pipeline.clustering.class_rows import ClassRows
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.common.errors import InputError
 
 # The paper tunes over 0.25 to 1; 0 is the unweighted objective. The first of equals wins.
@@ -55,7 +55,7 @@ def check_gamma(gamma: float | str) -> None:
 
 
 def choose_gamma(
-    classes: Sequence[ClassRows],
+    classes: Sequence[ClassKMeans],
     budget: int,
     losses: CurveLosses | ExactLosses,
     allocator: Allocator,
@@ -68,7 +68,7 @@ def choose_gamma(
 
     Parameters
     ----------
-    classes : sequence of ClassRows
+    classes : sequence of ClassKMeans
         The classes.
     budget : int
         Condensed rows in all.
@@ -102,8 +102,8 @@ def choose_gamma(
                 centers[index, k] = trials[index].cluster(possible, seed=seed, relocate=0, tol=3e-3).centers
         chosen = [centers[index, k] for index, k in enumerate(counts.tolist())]
         owner = np.repeat(np.arange(len(chosen)), [len(c) for c in chosen])
-        engine = classes[0].engine
-        predicted = owner[engine.assign(engine.load(validation[0], None), np.vstack(chosen))]
+        kernel = classes[0].kernel
+        predicted = owner[kernel.assign(kernel.load(validation[0], None), np.vstack(chosen))]
         accuracy = float(accuracy_score(validation[1], predicted))
         macro_f1 = float(f1_score(validation[1], predicted, average="macro", zero_division=0))
         scores.append(GammaScore(gamma, tuple(counts.tolist()), accuracy, macro_f1))
@@ -112,8 +112,8 @@ def choose_gamma(
 
 
 def _keep_aside(
-    classes: Sequence[ClassRows], rng: np.random.Generator
-) -> tuple[list[ClassRows], tuple[np.ndarray, np.ndarray]]:
+    classes: Sequence[ClassKMeans], rng: np.random.Generator
+) -> tuple[list[ClassKMeans], tuple[np.ndarray, np.ndarray]]:
     """Split each class into trial rows and validation rows; a class of one row serves as both."""
     total = sum(len(rows) for rows in classes)
     share = min(_VALIDATION_SHARE, _VALIDATION_ROWS / total)

@@ -7,56 +7,16 @@ category is the one most of them have. Blocks of rows add up; how is in :mod:`c2
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.threads import side_by_side
-from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
-from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_text
-from c2tc_pipeline.tables.preparation import PreparedTable
+from c2tc_pipeline.tables.kinds import Kind, plain, to_text
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-
-
-def original_rows(
-    frame: pd.DataFrame,
-    prepared: PreparedTable,
-    chosen_drops: Collection[str],
-    condenser: Condenser,
-    y: pd.Series[Any],
-) -> pd.DataFrame:
-    """Return condensed rows in the source's columns; of the dropped ones only constants that the user did not drop.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The source table.
-    prepared : PreparedTable
-        What was made of it.
-    chosen_drops : collection of str
-        Columns whose role the user set; those of them that are dropped do not come back.
-    condenser : Condenser
-        A condenser that has condensed the prepared rows.
-    y : Series
-        The condensed labels, which become the last column.
-    """
-    by_name = {str(column): column for column in frame.columns}
-
-    def shown(name: str) -> pd.Series[Any]:
-        source = prepared.cells_of(frame[by_name[name]])
-        summary = ColumnSummary(prepared.roles[name], column_kind(source), len(y))
-        if condenser.representative == "medoid" or summary.is_constant:
-            return summary.form(source.iloc[condenser.sample_indices_]).reset_index(drop=True).rename(name)
-        summary.add(source, condenser.membership_, condenser.weights_)
-        return summary.values(source).rename(name)
-
-    columns = side_by_side([partial(shown, name) for name in shown_columns(prepared.roles, chosen_drops)])
-    return pd.concat([*columns, y], axis=1)
 
 
 def shown_columns(roles: Mapping[str, ColumnRole], chosen_drops: Collection[str]) -> list[str]:
@@ -116,32 +76,6 @@ class ColumnSummary:
         if self._kind is Kind.WHOLE:
             means = np.round(means)
         return _in_own_units(means, example, self._kind)
-
-
-def summarise_members(series: pd.Series[Any], role: Role, membership: np.ndarray, size: int) -> pd.Series[Any]:
-    """Return one value per condensed row for one column.
-
-    Parameters
-    ----------
-    series : Series
-        The source column.
-    role : Role
-        Numbers are averaged; anything else goes by majority. A value is missing where most members have none.
-    membership : ndarray of int
-        The condensed row of each source row.
-    size : int
-        Number of condensed rows.
-
-    Examples
-    --------
-    >>> summarise_members(pd.Series([1, 2, 40]), Role.NUMERIC, np.array([0, 0, 1]), 2).tolist()
-    [2, 40]
-    >>> summarise_members(pd.Series(["a", "b", "b"]), Role.STRING, np.array([0, 0, 0]), 1).tolist()
-    ['b']
-    """
-    summary = ColumnSummary(ColumnRole(str(series.name), role, "", 0, 0), column_kind(series), size)
-    summary.add(series, membership)
-    return summary.values(series)
 
 
 def _in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:

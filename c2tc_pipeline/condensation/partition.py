@@ -1,8 +1,4 @@
-"""From encoded rows and a plan to a partition of every class.
-
-Rows are already numbers and already sorted by class. Tables, encoders and files are the business of the files around
-this one.
-"""
+"""Clustering of every class, as many clusters as a plan gives it."""
 
 from __future__ import annotations
 
@@ -12,34 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from c2tc_pipeline.allocation.bound import bound_of_tables
+from c2tc_pipeline.allocation.optimal import bound_of_tables
 from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.executor import open_executor
-from c2tc_pipeline.clustering.least_sizes import with_least_sizes
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.row_numbers import let_go, looked_up, runs
-from c2tc_pipeline.clustering.row_source import RowSource
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.engines import open_engine
+from c2tc_pipeline.clustering.lloyd import ClassClusters
+from c2tc_pipeline.clustering.rows import RowSource, lookup, release_pages, row_chunks
+from c2tc_pipeline.condensation.clusters import Clusters
 from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
 from c2tc_pipeline.condensation.stages import StageClock
-
-
-@dataclass(frozen=True)
-class ClassPartitions:
-    """The partition of every class, and how it came about.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        The split of the budget. Objective and bound are measured: the objective over all rows after clustering, the
-        bound for curves that pass through what was measured.
-    results : list of KMeansResult
-        The partition of each class, the largest clusters first.
-    """
-
-    allocation: Allocation
-    results: list[KMeansResult]
 
 
 @dataclass(frozen=True)
@@ -84,7 +62,7 @@ def cluster_classes(
     settings: PartitionSettings,
     *,
     clock: StageClock | None = None,
-) -> ClassPartitions:
+) -> Clusters:
     """Partition every class into as many clusters as a plan gives it.
 
     Parameters
@@ -106,26 +84,26 @@ def cluster_classes(
     >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
     >>> edges, settings = np.array([0, 40, 60]), PartitionSettings(budget=6)
     >>> done = cluster_classes(X, edges, plan_allocation(X, edges, settings), settings)
-    >>> sum(len(result.centers) for result in done.results)
-    6
+    >>> len(done.centers), int(done.weights.sum())
+    (6, 60)
     """
     clock = clock or StageClock()
-    with open_executor(settings.engine) as executor:
-        classes = class_rows(X, edges, settings, executor)
+    with open_engine(settings.engine) as engine:
+        classes = class_rows(X, edges, settings, engine)
         counts = plan.allocation.counts.tolist()
         seeds = [np.random.SeedSequence([settings.seed, index, k]) for index, k in enumerate(counts)]
         known: list[np.ndarray | None] = [None] * len(counts)
         if plan.measured is not None:
             known = [found.start_for(k) for found, k in zip(plan.measured, counts, strict=True)]
         with clock.stage("cluster") as tick:
-            starts = executor.together(
+            starts = engine.together(
                 [
                     partial(rows.start, k, init=init, seed=seed)
                     for rows, k, init, seed in zip(classes, counts, known, seeds, strict=True)
                 ],
                 light=True,
             )
-            results = executor.together(
+            results = engine.together(
                 [
                     partial(_settle, rows, k, start, seed, settings.least_rows)
                     for rows, k, start, seed in zip(classes, counts, starts, seeds, strict=True)
@@ -135,26 +113,22 @@ def cluster_classes(
         losses = losses_of(classes, plan.measured, settings)
         gamma, least = plan.allocation.gamma, settings.least_rows
         problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
-        return ClassPartitions(_as_measured(plan.allocation, problem, results), results)
+        return Clusters.joined(_as_measured(plan.allocation, problem, results), edges, results)
 
 
 def _settle(
-    rows: ClassRows, k: int, start: np.ndarray | None, seed: np.random.SeedSequence, least: int
-) -> KMeansResult:
-    found = rows.settle(k, start, seed=seed)
-    if found.counts.min() < least:
-        # Rows change places all over the class, so that it is in memory for that.
-        found = with_least_sizes(rows.source.read(), found, least, rows.engine)
-    return _largest_first(found)
+    rows: ClassKMeans, k: int, start: np.ndarray | None, seed: np.random.SeedSequence, least: int
+) -> ClassClusters:
+    return _largest_first(rows.settle(k, start, seed=seed, min_rows=least))
 
 
-def _largest_first(result: KMeansResult) -> KMeansResult:
+def _largest_first(result: ClassClusters) -> ClassClusters:
     """Number clusters by falling weight, ties by first member, so that equal partitions are stored as equal bytes."""
     first = np.empty(len(result.counts), dtype=np.int64)
-    for run in reversed(list(runs(len(result.labels)))):
+    for run in reversed(list(row_chunks(len(result.labels)))):
         # From the last row to the first, so that the first of a cluster is what stays.
         first[result.labels[run][::-1]] = np.arange(run.stop - 1, run.start - 1, -1)
-        let_go(result.labels)
+        release_pages(result.labels)
     order = np.lexsort((first, -result.counts))
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
@@ -162,12 +136,12 @@ def _largest_first(result: KMeansResult) -> KMeansResult:
         result,
         centers=result.centers[order],
         counts=result.counts[order],
-        labels=looked_up(place, result.labels),
+        labels=lookup(place, result.labels),
         nearest=result.nearest[order],
     )
 
 
-def _as_measured(allocation: Allocation, problem: AllocationProblem, results: list[KMeansResult]) -> Allocation:
+def _as_measured(allocation: Allocation, problem: AllocationProblem, results: list[ClassClusters]) -> Allocation:
     """Replace the objective by the one measured over all rows, and the bound by one for losses that pass through it."""
     terms = np.array([r.inertia for r in results]) / problem.sizes.astype(np.float64) ** allocation.gamma
     objective = float(terms.sum())

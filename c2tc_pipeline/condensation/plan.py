@@ -15,11 +15,11 @@ from c2tc_pipeline.allocation import Allocator, make_allocator
 from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.allocation.shares import proportional_counts
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.curves import MeasuredCurve, measure_curves, read_curves, write_curves
-from c2tc_pipeline.clustering.executor import Executor, open_executor
-from c2tc_pipeline.clustering.row_source import RowSource, rows_of
-from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.engines import Engine, open_engine
+from c2tc_pipeline.clustering.loss_curves import LossCurve, measure_curves, read_curves, write_curves
+from c2tc_pipeline.clustering.rows import RowSource
+from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
 from c2tc_pipeline.condensation.least_rows import check_room
@@ -80,7 +80,7 @@ class AllocationPlan:
     ----------
     allocation : Allocation
         The split; its objective and bound are in the losses that the allocator saw.
-    measured : list of MeasuredCurve or None
+    measured : list of LossCurve or None
         The loss curves with their centres; None when losses were exact.
     gamma_scores : list of GammaScore
         What each gamma scored; empty when gamma was given.
@@ -91,7 +91,7 @@ class AllocationPlan:
     """
 
     allocation: Allocation
-    measured: list[MeasuredCurve] | None
+    measured: list[LossCurve] | None
     gamma_scores: list[GammaScore] = field(default_factory=list)
     gamma_trials: int = 0
     curves_cached: bool = False
@@ -156,12 +156,12 @@ def plan_allocation(
     (6, 2)
     """
     clock = clock or StageClock()
-    with open_executor(settings.engine) as executor:
-        return _plan(class_rows(X, edges, settings, executor), edges, settings, validation, cache, clock)
+    with open_engine(settings.engine) as engine:
+        return _plan(class_rows(X, edges, settings, engine), edges, settings, validation, cache, clock)
 
 
 def _plan(
-    classes: list[ClassRows],
+    classes: list[ClassKMeans],
     edges: np.ndarray,
     settings: PartitionSettings,
     validation: tuple[np.ndarray, np.ndarray] | None,
@@ -170,7 +170,7 @@ def _plan(
 ) -> AllocationPlan:
     sizes = np.diff(edges)
     check_room(sizes, settings.budget, settings.least_rows)
-    measured: list[MeasuredCurve] | None = None
+    measured: list[LossCurve] | None = None
     cached = damaged = False
     if settings.losses == "curves":
         with clock.stage("curves") as tick:
@@ -199,21 +199,21 @@ def _plan(
 
 
 def class_rows(
-    X: np.ndarray | RowSource, edges: np.ndarray, settings: PartitionSettings, executor: Executor
-) -> list[ClassRows]:
+    X: np.ndarray | RowSource, edges: np.ndarray, settings: PartitionSettings, engine: Engine
+) -> list[ClassKMeans]:
     """Return the rows of each class, ready for k-means where the settings say."""
-    engine = executor.engine(settings.device)
-    rows = rows_of(X)
-    return [ClassRows(rows.part(start, end), engine, executor) for start, end in itertools.pairwise(edges.tolist())]
+    kernel = engine.kernel(settings.device)
+    rows = RowSource.of(X)
+    return [ClassKMeans(rows.part(start, end), kernel, engine) for start, end in itertools.pairwise(edges.tolist())]
 
 
 def losses_of(
-    classes: list[ClassRows], measured: list[MeasuredCurve] | None, settings: PartitionSettings
+    classes: list[ClassKMeans], measured: list[LossCurve] | None, settings: PartitionSettings
 ) -> CurveLosses | ExactLosses:
     """Return where an allocator reads losses: from curves, or from k-means runs when there are none."""
     if measured is None:
         return ExactLosses(classes, seed=settings.seed)
-    return CurveLosses([found.curve for found in measured])
+    return CurveLosses(measured)
 
 
 def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.clustering.row_source import rows_of
+from c2tc_pipeline.clustering.rows import RowSource
 
 _SOURCE_ROWS = 2_000
 
@@ -43,7 +43,7 @@ def project(
     rng = np.random.default_rng([seed, 0xB])
     picked = np.sort(rng.choice(len(X), size=min(_SOURCE_ROWS, len(X)), replace=False))
     # Of a mapped file they are read: looking at them would map whole stretches of the file around each.
-    sample = rows_of(X).take(picked).astype(np.float64)
+    sample = RowSource.of(X).take(picked).astype(np.float64)
     center = sample.mean(axis=0)
     directions = np.linalg.svd(sample - center, full_matrices=False)[2][:2]
     # The sign of a direction is arbitrary; the largest entry is made positive so that reruns agree.

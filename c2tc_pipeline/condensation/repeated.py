@@ -18,15 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.notices import Notice
-from c2tc_pipeline.tables.frames import in_one_piece
-from c2tc_pipeline.tables.kinds import Kind, column_kind, to_numbers, to_text
-from c2tc_pipeline.tables.preparation import PreparedTable
+from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.tables.kinds import Kind, to_numbers, to_text
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 # Means of very many equal numbers may be off by some roundings of a float64.
 _ROUNDING = 1e-10
-_BLOCK_ROWS = 65_536
 _NUMBERS = (Kind.BOOLEAN, Kind.WHOLE, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 
 
@@ -138,23 +135,13 @@ class RepeatedSearch:
         self._equal_members = np.zeros(len(original), dtype=np.int64)
         self._members = np.zeros(len(original), dtype=np.int64)
 
-    def add(self, rows: pd.DataFrame, members: np.ndarray, positions: np.ndarray | None = None) -> None:
-        """Look at source rows.
-
-        Parameters
-        ----------
-        rows : DataFrame
-            Rows of the source.
-        members : ndarray of int
-            The condensed row of each that is looked at.
-        positions : ndarray of int, optional
-            Which of the rows are looked at; all in their order by default.
-        """
+    def add(self, rows: pd.DataFrame, members: np.ndarray) -> None:
+        """Compare a block of source rows, given the condensed row of each."""
         left, group = np.arange(len(members)), self._classes[members]
         for name, values, pairs in self._columns:
             if not len(left):
                 break
-            codes = values.codes(rows[name].iloc[left if positions is None else positions[left]])
+            codes = values.codes(rows[name].iloc[left])
             wanted = group * values.width + codes
             place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
             kept = (codes >= 0) & (pairs[place] == wanted)
@@ -165,7 +152,7 @@ class RepeatedSearch:
         self._members += np.bincount(members, minlength=len(self._members))
 
     def found(self, *, encoded: int, medoids: bool = False) -> RepeatedRows:
-        """Return the counts, once all rows were looked at; the parameters are those of :func:`count_repeated`."""
+        """Return the counts after all rows were compared; ``encoded`` is the count in encoded numbers."""
         alone = self._members == 1
         alike = (self._equal_members == self._members) & ~alone
         others = int((self._hit[self._group] & ~alone & ~alike).sum())
@@ -176,51 +163,6 @@ class RepeatedSearch:
             coincidences=0 if medoids else others,
             encoded=encoded,
         )
-
-
-def count_repeated(
-    frame: pd.DataFrame,
-    prepared: PreparedTable,
-    original: pd.DataFrame,
-    membership: np.ndarray,
-    *,
-    encoded: int,
-    medoids: bool = False,
-) -> RepeatedRows:
-    """Count the condensed rows that repeat a source row, for a table in memory.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The source table, to which ``prepared.row_ids`` points.
-    prepared : PreparedTable
-        The rows that were condensed.
-    original : DataFrame
-        The condensed rows in the source's columns, the label among them.
-    membership : ndarray of int
-        The condensed row of each row that was condensed.
-    encoded : int
-        How many condensed rows repeat a source row in encoded numbers.
-    medoids : bool
-        Whether condensed rows were picked among the source rows.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.tables.preparation import prepare_table
-    >>> frame = pd.DataFrame({"x": [1.5, 1.5, 2.5, 4.5, 3.5], "y": ["a", "a", "b", "b", "b"]})
-    >>> small = pd.DataFrame({"x": [1.5, 3.5], "y": ["a", "b"]})
-    >>> count_repeated(frame, prepare_table(frame, label="y"), small, np.array([0, 0, 1, 1, 1]), encoded=1).total
-    2
-    """
-    label = str(prepared.y.name)
-    named = in_one_piece(frame).set_axis([str(column) for column in frame.columns], axis="columns")
-    shown = [name for name in original.columns if name != label]
-    kinds = {name: column_kind(prepared.cells_of(named[name])) for name in shown}
-    search = RepeatedSearch(original, label, prepared.roles, kinds)
-    for start in range(0, len(membership), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        search.add(named, membership[block], prepared.row_ids[block])
-    return search.found(encoded=encoded, medoids=medoids)
 
 
 class _Numbers:

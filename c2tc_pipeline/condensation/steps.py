@@ -1,210 +1,310 @@
-"""The steps from a prepared table to a condensed one, each from values that can be stored to one that can.
+"""The steps from a table to a condensed table: fit the encoder, encode, plan, cluster, assemble.
 
-:func:`~c2tc_pipeline.condense` takes them in one go; a pipeline takes them one at a time, on different days if need be.
-The two steps in between, the plan and the clustering, are :class:`~c2tc_pipeline.condensation.condenser.Condenser`'s.
+:func:`condense_table` takes them in one go; the pipeline's assets take them one at a time. The plan and the clustering
+are methods of :class:`~c2tc_pipeline.condensation.condenser.Condenser`.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.freed_memory import give_back_once
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.condensation.encoded import EncodedTable
-from c2tc_pipeline.condensation.original import original_rows
-from c2tc_pipeline.condensation.partition import ClassOrder
+from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedRows
+from c2tc_pipeline.condensation.membership import StoredMembership
+from c2tc_pipeline.condensation.original import ColumnSummary, shown_columns
+from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.projection import project
-from c2tc_pipeline.condensation.repeated import count_repeated
-from c2tc_pipeline.condensation.representatives import SingletonWarning, singleton_message
+from c2tc_pipeline.condensation.repeated import RepeatedSearch
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.tables.kinds import plain, to_text
-from c2tc_pipeline.tables.preparation import PreparedTable
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.storage.artefact import ScratchDirectory
+from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.statistics import Block
+from c2tc_pipeline.tables.table import Table
 
 
-def fit_encoder(encoder: TableEncoder, prepared: PreparedTable, *, progress: Progress | None = None) -> TableEncoder:
-    """Fit an encoder to prepared training rows.
+def condense_table(
+    table: Table, encoder: TableEncoder, condenser: Condenser, *, name: str, clock: StageClock
+) -> tuple[CondensedTable, EncodedRows]:
+    """Take all steps; return the condensed table, and the encoded rows for an evaluation."""
+    condenser.check_classes(table.classes, table.class_rows)
+    with clock.stage("encode") as tick:
+        fit_encoder(encoder, table, progress=tick)
+        encoded = encode(encoder, table, progress=tick)
+    plan = condenser.plan(encoded, clock=clock)
+    clusters = condenser.cluster(encoded, plan, clock=clock)
+    return assemble(table, encoder, encoded, plan, clusters, condenser, name=name, clock=clock), encoded
 
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Unfitted; it is fitted in place and returned.
-    prepared : PreparedTable
-        The training rows.
-    progress : callable, optional
-        Called with (steps done, steps in all).
+
+def make_encoder(spec: TableSpec, *, device: str | None = None, cache_dir: Path | None = None) -> HybridEncoder:
+    """Return the unfitted encoder of a table's settings.
+
+    Examples
+    --------
+    >>> make_encoder(TableSpec(name="t", source="t.csv", label="y")).strings
+    'auto'
     """
-    decided = {column: prepared.roles[column] for column in prepared.X.columns}
-    encoder.set_params(roles={name: column.role for name, column in decided.items()})
-    encoder.fit(prepared.X, prepared.y, progress=progress, decided=decided)
-    return ready_encoder(encoder, str(prepared.y.name))
+    chosen = spec.settings
+    return HybridEncoder(
+        chosen.strings,
+        chosen.numeric,
+        device=device or chosen.device,
+        cache_dir=cache_dir,
+        random_state=chosen.seed,
+    )
 
 
-def ready_encoder(encoder: TableEncoder, label: str) -> TableEncoder:
-    """Make a fitted encoder return tables, and refuse a label that has the name of one of its columns."""
+def make_condenser(
+    spec: TableSpec, ratio: float, *, device: str | None = None, cache_dir: Path | None = None
+) -> Condenser:
+    """Return the condenser of a table's settings, for one of its ratios.
+
+    Examples
+    --------
+    >>> make_condenser(TableSpec(name="t", source="t.csv", label="y"), 0.01).gamma
+    0.25
+    """
+    chosen = spec.settings
+    return Condenser(
+        ratio,
+        allocation=chosen.allocation,
+        gamma=chosen.gamma,
+        representative=chosen.representative,
+        min_rows_per_condensed_row=chosen.min_rows_per_condensed_row,
+        device=device or chosen.device,
+        engine=chosen.engine,
+        cache_dir=cache_dir,
+        random_state=chosen.seed,
+    )
+
+
+def fit_encoder(encoder: TableEncoder, table: Table, *, progress: Progress | None = None) -> TableEncoder:
+    """Fit an encoder to the statistics of a table's training rows, in place."""
+    statistics = table.statistics
+    encoder.set_params(roles={column: statistics.roles[column].role for column in statistics.kept})
+    encoder.fit_statistics(statistics, table.classes, progress=progress)
     encoder.set_output(transform="pandas")
-    if label in encoder.get_feature_names_out():
-        raise InputError(f"The label {label!r} has the name of an encoded column; rename the label.")
+    if table.label in encoder.get_feature_names_out():
+        raise InputError(f"The label {table.label!r} has the name of an encoded column; rename the label.")
     return encoder
 
 
-def encode_table(
+def encode(encoder: TableEncoder, table: Table, *, origin: str = "", progress: Progress | None = None) -> EncodedRows:
+    """Encode the training rows, sorted by class, and the validation rows beside them; large tables go to files."""
+    scratch = ScratchDirectory() if table.is_large else None
+    edges = np.concatenate([[0], np.cumsum(table.class_rows)])
+    names = tuple(str(name) for name in encoder.get_feature_names_out())
+    total, done = len(table.codes), 0
+
+    def encoded_side(side: str, edges: np.ndarray, codes_of: Callable[[Block], np.ndarray]) -> np.ndarray:
+        nonlocal done
+        path = None if scratch is None else Path(scratch.name) / f"{side}.npy"
+        with SortedRows(path, edges, len(names)) as rows:
+            start = 0
+            for block in table.rows(side, table.statistics.kept):
+                encoded = encoder.encode_rows(block.frame)
+                if side == "train":
+                    encoder.add_noise(encoded, start)
+                start += len(encoded)
+                rows.add(encoded, codes_of(block))
+                done += len(encoded)
+                if progress is not None:
+                    progress(done, total)
+        return rows.result()
+
+    X = encoded_side("train", edges, lambda block: block.codes)
+    held = table.positions("validation")
+    validation = None
+    if len(held):
+        one_class = np.array([0, len(held)])
+        rows = encoded_side("validation", one_class, lambda block: np.zeros(len(block.codes), dtype=np.int64))
+        validation = rows, table.codes[held].astype(np.int64)
+    classes = tuple(str(value) for value in table.classes)
+    return EncodedRows(X, edges, names, classes, validation, origin, scratch=scratch)
+
+
+def assemble(
+    table: Table,
     encoder: TableEncoder,
-    prepared: PreparedTable,
-    by_class: ClassOrder,
-    *,
-    validation: pd.DataFrame | None = None,
-    origin: str = "",
-) -> EncodedTable:
-    """Encode training rows in the order of their classes, and validation rows beside them.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Fitted to the training rows.
-    prepared : PreparedTable
-        The training rows.
-    by_class : ClassOrder
-        Their order by class.
-    validation : DataFrame, optional
-        Other labelled rows, as they were read.
-    origin : str
-        The hash of what the training rows are made from.
-    """
-    X = encoder.add_noise(encoder.encode_rows(prepared.X, by_class.order))
-    # Columns on their way are smaller than what glibc returns by itself; clusters take samples where they were.
-    give_back_once()
-    return EncodedTable(
-        X=X,
-        edges=by_class.edges,
-        names=tuple(str(name) for name in encoder.get_feature_names_out()),
-        classes=tuple(str(value) for value in by_class.classes),
-        validation=None
-        if validation is None
-        else _encoded_validation(validation, str(prepared.y.name), encoder, by_class.classes),
-        origin=origin,
-    )
-
-
-def condensed_table(
-    frame: pd.DataFrame,
-    prepared: PreparedTable,
-    encoder: TableEncoder,
-    encoded: EncodedTable,
+    encoded: EncodedRows,
+    plan: AllocationPlan,
+    clusters: Clusters,
     condenser: Condenser,
-    centers: np.ndarray,
-    by_class: ClassOrder,
     *,
     name: str,
     clock: StageClock,
-    chosen_drops: Collection[str] = (),
 ) -> CondensedTable:
-    """Put together the condensed table from what the steps before it made.
+    """Put the condensed table together, in two passes over the training rows.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The source table, to which ``prepared.row_ids`` points.
-    prepared, encoder, encoded : PreparedTable, TableEncoder, EncodedTable
-        The training rows in their three forms.
-    condenser : Condenser
-        Just after :meth:`~c2tc_pipeline.condensation.condenser.Condenser.condense_sorted`.
-    centers : ndarray
-        What it returned.
-    by_class : ClassOrder
-        The order of the training rows.
-    name : str
-        What the table is called.
-    clock : StageClock
-        Has timed the steps.
-    chosen_drops : collection of str
-        Columns that the user wants to be gone, rather than columns that were not worth keeping.
+    The first pass summarises the members of each condensed row in the original columns; the second looks for
+    condensed rows that repeat a source row.
     """
-    classes, counts = by_class.classes, condenser.allocation_.counts
-    with clock.stage("decode"):
-        if condenser.representative == "medoid":
-            centers = encoder.encode_rows(prepared.X, condenser.sample_indices_)
-        y = pd.Series(np.repeat(classes, counts), name=prepared.y.name).astype(prepared.y.dtype)
-        original = original_rows(frame, prepared, chosen_drops, condenser, y)
-        repeated = count_repeated(
-            frame,
-            prepared,
-            original,
-            condenser.membership_,
-            encoded=int(condenser.repeats_.sum()),
-            medoids=condenser.representative == "medoid",
+    medoids = condenser.representative == "medoid"
+    with clock.stage("decode") as tick:
+        gathered = gather_members(table, clusters, medoids=medoids, progress=tick)
+        centers = encoder.encode_rows(gathered.nearest) if medoids else clusters.centers
+        y = table.labels(clusters.codes)
+        original = pd.concat([*gathered.columns, y], axis=1)
+        repeated = repeated_rows(table, original, clusters).found(
+            encoded=len(y) if medoids else int(clusters.repeats(encoded.rows).sum()), medoids=medoids
         )
         projection = project(
-            encoded.X,
-            encoded.edges,
-            centers,
-            np.repeat(np.arange(len(classes)), counts),
-            condenser.weights_,
-            condenser.random_state,
+            encoded.X, encoded.edges, centers, clusters.codes, clusters.weights, int(condenser.random_state)
         )
-        projection["label"] = pd.Series(classes[projection["label"]]).astype(prepared.y.dtype)
+        projection["label"] = table.labels(projection["label"].to_numpy()).to_numpy()
+        projection["label"] = projection["label"].astype(table.label_dtype)
+    rows = int(table.class_rows.sum())
     return CondensedTable(
         X=pd.DataFrame(centers, columns=encoded.names),
         y=y,
-        weight=pd.Series(condenser.weights_, name="weight"),
+        weight=pd.Series(clusters.weights, name="weight"),
         original=original,
-        members=pd.DataFrame({"source_row": prepared.row_ids, "condensed_row": condenser.membership_}),
+        members=gathered.membership,
         encoder=encoder,
-        allocation=condenser.allocation_,
-        classes=classes.tolist(),
-        class_rows=np.diff(by_class.edges).tolist(),
-        curves=condenser.curves_,
-        roles=roles_table(prepared.roles, encoder),
+        allocation=clusters.allocation,
+        classes=table.classes.tolist(),
+        class_rows=table.class_rows.tolist(),
+        curves=plan.measured,
+        roles=roles_table(table.roles, encoder),
         projection=projection,
         notices=[
-            *prepared.notices,
-            *condensation_notices(encoder, condenser, len(prepared.X)),
+            *table.notices,
+            *condensation_notices(encoder, condenser, plan, clusters, rows),
             *repeated.notices(len(y)),
         ],
-        summary=summarise(name, prepared.X.shape, encoder, condenser, repeated, seconds=clock.seconds),
+        summary=summarise(
+            name,
+            (rows, len(table.statistics.kept)),
+            encoder,
+            condenser,
+            plan,
+            clusters,
+            repeated,
+            seconds=clock.seconds,
+        ),
     )
 
 
-def warn_about_singletons(table: CondensedTable) -> None:
-    """Warn the caller's caller when condensed rows repeat source rows."""
-    if singletons := table.summary["singletons"]:
-        warnings.warn(singleton_message(singletons, len(table)), SingletonWarning, stacklevel=3)
+class MemberValues:
+    """The members of condensed rows in the original columns: one column of values each, and the membership."""
+
+    def __init__(
+        self, columns: list[pd.Series[Any]], nearest: pd.DataFrame, membership: pd.DataFrame | StoredMembership
+    ) -> None:
+        self.columns = columns
+        self.nearest = nearest
+        self.membership = membership
 
 
-def _encoded_validation(
-    validation: pd.DataFrame, label: str, encoder: TableEncoder, classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return validation rows of known classes, encoded, and the numbers of their classes."""
-    rows = validation.set_axis([str(column) for column in validation.columns], axis=1)
-    if label not in rows.columns:
-        raise InputError(f"The validation rows lack the label column {label!r}; add it.")
-    # Labels of mixed types are text in the table, so they are here.
-    labels = to_text(rows[label]) if isinstance(classes[0], str) else rows[label]
-    known = labels.isin(classes).to_numpy()
-    if not known.any():
-        raise InputError(f"No validation row has a known class in the label column {label!r}; give some that do.")
-    return encoder.encode_rows(rows.loc[known]), np.searchsorted(classes, plain(labels[known]).to_numpy())
+def gather_members(
+    table: Table, clusters: Clusters, *, medoids: bool, progress: Progress | None = None
+) -> MemberValues:
+    """Summarise the members of each cluster in the original columns, in one pass over the training rows."""
+    size, edges = len(clusters.weights), np.concatenate([[0], np.cumsum(table.class_rows)])
+    summaries = {
+        name: ColumnSummary(table.roles[name], table.statistics.kinds[name], size)
+        for name in shown_columns(table.roles, table.given)
+    }
+    found: list[pd.DataFrame] = []
+    found_places: list[np.ndarray] = []
+
+    def passed() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        cursor, done = ClassCursor(edges), 0
+        for block in table.rows("train", list(summaries)):
+            places = cursor.places(block.codes)
+            members = clusters.members(places)
+            member_rows = np.bincount(members, minlength=size)
+            calls = [
+                partial(summary.add, block.frame[name], members, member_rows)
+                for name, summary in summaries.items()
+                if not medoids and not summary.is_constant
+            ]
+            for _ in side_by_side(calls):
+                pass
+            wanted = np.flatnonzero(np.isin(places, clusters.nearest)) if medoids else np.empty(0, dtype=np.int64)
+            if len(wanted):
+                found.append(block.frame.take(wanted))
+                found_places.append(places[wanted])
+            yield block.row_ids, members
+            done += len(members)
+            if progress is not None:
+                progress(done, int(edges[-1]))
+
+    membership: pd.DataFrame | StoredMembership
+    if table.is_large:
+        membership = StoredMembership.write(passed())
+    else:
+        parts = list(passed())
+        membership = pd.DataFrame(
+            {
+                "source_row": np.concatenate([rows for rows, _ in parts]).astype(np.int64),
+                "condensed_row": np.concatenate([members for _, members in parts]).astype(np.int32),
+            }
+        )
+    example = table.statistics.example
+    # A constant is in every row, so in the example.
+    nearest = example.take(np.zeros(size, dtype=np.int64)).reset_index(drop=True)
+    if medoids:
+        order = np.argsort(np.concatenate(found_places))
+        nearest = pd.concat(found, ignore_index=True).take(order)
+        # A row may be the nearest member of one cluster only, so each is there once.
+        places = np.sort(clusters.nearest)
+        nearest = nearest.take(np.searchsorted(places, clusters.nearest)).reset_index(drop=True)
+    columns = []
+    for name, summary in summaries.items():
+        if medoids or summary.is_constant:
+            values = summary.form(nearest[name].astype(example[name].dtype))
+        else:
+            values = summary.values(example[name])
+        columns.append(values.rename(name))
+    return MemberValues(columns, nearest, membership)
 
 
-def condensation_notices(encoder: TableEncoder, condenser: Condenser, rows: int) -> list[Notice]:
-    """Return what is said about a condensation of so many rows."""
+def repeated_rows(table: Table, original: pd.DataFrame, clusters: Clusters) -> RepeatedSearch:
+    """Look for the condensed rows among the training rows, in one pass over these."""
+    search = RepeatedSearch(original, table.label, table.roles, table.statistics.kinds)
+    cursor = ClassCursor(np.concatenate([[0], np.cumsum(table.class_rows)]))
+    for block in table.rows("train", [name for name in original.columns if name != table.label]):
+        search.add(block.frame, clusters.members(cursor.places(block.codes)))
+    return search
+
+
+def condensation_notices(
+    encoder: TableEncoder, condenser: Condenser, plan: AllocationPlan, clusters: Clusters, rows: int
+) -> list[Notice]:
+    """Return the notices about a condensation of this many rows."""
     notices = list(getattr(encoder, "notices_", []))
-    if condenser.plan_.curves_damaged:
+    if plan.curves_damaged:
         notices.append(
             Notice("damaged_cache", "The cached loss curves were damaged; they were measured again and replaced.")
         )
-    if condenser.singletons_:
-        notices.append(Notice("singletons", singleton_message(condenser.singletons_, len(condenser.weights_))))
-    asked, classes = condenser.rows or round(condenser.ratio * rows), len(condenser.classes_)
+    if clusters.singletons:
+        notices.append(Notice("singletons", singleton_message(clusters.singletons, len(clusters.weights))))
+    asked, classes = condenser.rows or round(condenser.ratio * rows), len(clusters.allocation.counts)
     if asked < classes:
         message = f"The ratio asks for {asked:,} rows, but {classes:,} classes need one each: there are that many."
         notices.append(Notice("rows_raised", message))
     return notices
+
+
+def refuse_repeated(table: CondensedTable, spec: TableSpec) -> None:
+    """Refuse a condensed table of which too many rows repeat a source row, where the settings say so."""
+    allowed, repeated = spec.checks.repeated_rows, table.summary["repeated_rows"]["total"]
+    if spec.checks.on_repeated_rows == "stop" and repeated > allowed * len(table):
+        raise InputError(
+            f"Table {spec.name!r}: {repeated} of {len(table)} condensed rows repeat a source row, more than the "
+            f"{allowed:.0%} that checks.repeated_rows allows; choose a smaller ratio, set min_rows_per_condensed_row, "
+            "or allow more."
+        )

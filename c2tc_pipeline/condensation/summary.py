@@ -1,4 +1,4 @@
-"""What is said about a condensation: its settings, sizes, objective and seconds, and what each column was taken for."""
+"""Summary of a condensation: settings, sizes, objective and seconds, and the role of each column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from c2tc_pipeline.condensation.clusters import Clusters
 from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedRows
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.tables.roles import ColumnRole
@@ -21,13 +23,15 @@ def summarise(
     shape: tuple[int, int],
     encoder: TableEncoder,
     condenser: Condenser,
+    plan: AllocationPlan,
+    clusters: Clusters,
     repeated: RepeatedRows,
     *,
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the summary of a finished condensation of so many rows and columns as plain JSON values."""
-    allocation, plan = condenser.allocation_, condenser.plan_
-    rows_in, rows_out = shape[0], len(condenser.weights_)
+    allocation = clusters.allocation
+    rows_in, rows_out = shape[0], len(clusters.weights)
     return {
         "table": name,
         "rows_in": rows_in,
@@ -40,8 +44,8 @@ def summarise(
         "gap": allocation.gap,
         "gamma": allocation.gamma,
         "gamma_scores": [asdict(score) for score in plan.gamma_scores],
-        "kmeans_runs": allocation.evaluations + plan.gamma_trials + len(condenser.classes_),
-        "singletons": condenser.singletons_,
+        "kmeans_runs": allocation.evaluations + plan.gamma_trials + len(allocation.counts),
+        "singletons": clusters.singletons,
         "repeated_rows": repeated.to_dict(),
         "cache_hits": {
             "autoencoder": getattr(encoder, "cache_hit_", None),

@@ -11,15 +11,14 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.clustering.loss_curves import LossCurve
+from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
-from c2tc_pipeline.storage.files import TIMINGS_NAME
-from c2tc_pipeline.storage.manifest import refusing_damage
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME, refusing_damage
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.kinds import plain
 
@@ -53,7 +52,7 @@ class CondensedTable:
         The class values.
     class_rows : list of int
         Source rows of each class.
-    curves : list of ClassCurve or None
+    curves : list of LossCurve or None
         The loss curve of each class.
     roles : DataFrame
         What each source column was taken for, and why.
@@ -82,7 +81,7 @@ class CondensedTable:
     allocation: Allocation
     classes: list[Any]
     class_rows: list[int]
-    curves: list[ClassCurve] | None
+    curves: list[LossCurve] | None
     roles: pd.DataFrame
     projection: pd.DataFrame
     notices: list[Notice]
@@ -174,7 +173,7 @@ class CondensedTable:
             allocation=Allocation.from_dict(values.pop("allocation")),
             classes=values.pop("classes"),
             class_rows=values.pop("class_rows"),
-            curves=None if curves is None else [ClassCurve.from_dict(curve) for curve in curves],
+            curves=None if curves is None else [LossCurve.from_dict(curve) for curve in curves],
             roles=pd.DataFrame(values.pop("roles")),
             projection=read_parquet(directory / "projection.parquet"),
             notices=[Notice(**notice) for notice in values.pop("notices")],

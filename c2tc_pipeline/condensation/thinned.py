@@ -1,4 +1,4 @@
-"""A partition without some of its rows: who is left where, which clusters are other than before or too small."""
+"""Clusters after some of their rows were removed: relabelled rows, and small clusters merged with neighbours."""
 
 from __future__ import annotations
 
@@ -7,26 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from c2tc_pipeline.clustering.partition import partition_sums
+from c2tc_pipeline.clustering.sums import cluster_sums
 from c2tc_pipeline.common.errors import InputError
 
 
 @dataclass(frozen=True)
 class ThinnedPartition:
-    """Which condensed row each remaining row belongs to now, and which of the old ones the new ones are.
+    """The new condensed row of each remaining row, and how the new condensed rows relate to the old ones.
 
-    Parameters
-    ----------
-    labels : ndarray of int
-        The new condensed row of each remaining row.
-    old : ndarray of int
-        The old number of each new condensed row; their order stays.
-    touched : ndarray of bool
-        Which of the new ones stand for other rows than before.
-    disappeared : int
-        Condensed rows that have no row left.
-    merged : int
-        Condensed rows that had too few rows left and were joined with a neighbour.
+    ``old`` has the old number of each new condensed row, ``touched`` tells whether its members changed; ``disappeared``
+    condensed rows have no rows left, ``merged`` had too few and were merged with a neighbour.
     """
 
     labels: np.ndarray
@@ -39,27 +29,11 @@ class ThinnedPartition:
 def thin_partition(
     X: np.ndarray, membership: np.ndarray, kept: np.ndarray, codes: np.ndarray, least: int, classes: list[Any]
 ) -> ThinnedPartition:
-    """Take rows out of their clusters, and join clusters that are too small with their neighbours of the same class.
+    """Keep some rows of each cluster, and merge clusters of fewer than ``least`` rows with the nearest of their class.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, d)
-        The rows that remain, encoded.
-    membership : ndarray of int of shape (n,)
-        The condensed row of each row, the forgotten ones among them.
-    kept : ndarray of bool of shape (n,)
-        Which of them remain.
-    codes : ndarray of int
-        The class of each condensed row.
-    least : int
-        Rows that each condensed row must stand for.
-    classes : list
-        The classes, for messages.
-
-    Raises
-    ------
-    InputError
-        When one class only would be left, or a class with fewer rows than ``least``.
+    ``X`` has the encoded rows that remain, ``membership`` the condensed row of all rows before, ``kept`` which of them
+    remain, ``codes`` the class of each condensed row. An ``InputError`` refuses to leave a single class, or a class
+    with fewer rows than ``least``.
 
     Examples
     --------
@@ -73,7 +47,7 @@ def thin_partition(
     labels = membership[kept].astype(np.int64)
     touched = np.zeros(size, dtype=bool)
     touched[membership[~kept]] = True
-    sums = partition_sums(X, labels, size)
+    sums = cluster_sums(X, labels, size)
     counts, totals = sums.counts.copy(), sums.sums.copy()
     goes_to = np.arange(size)
     merged = 0

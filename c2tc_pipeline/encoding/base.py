@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.encoding.part import Part
-from c2tc_pipeline.encoding.row_block import RowBlock, as_role
-from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.tables.frames import in_one_piece
-from c2tc_pipeline.tables.overview import TableOverview
-from c2tc_pipeline.tables.roles import ColumnRole, Role, infer_roles
+from c2tc_pipeline.encoding.row_block import RowBlock
+from c2tc_pipeline.tables.blocks import in_one_piece
+from c2tc_pipeline.tables.roles import Role, checked_overrides
+from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
 _BLOCK_ROWS = 32_768
@@ -40,14 +39,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     random_state: int
     classes_: Any
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        progress: Progress | None = None,
-        decided: Mapping[str, ColumnRole] | None = None,
-    ) -> TableEncoder:
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> TableEncoder:
         """Learn the encoding from training rows.
 
         Parameters
@@ -58,8 +50,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Labels; needed when a column is encoded by its target.
         progress : callable, optional
             Called with (steps done, steps in all) by encoders that take long.
-        decided : mapping of str to ColumnRole, optional
-            What is known of every column already; it is inferred by default.
 
         Returns
         -------
@@ -67,38 +57,36 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The encoder itself.
         """
         frame = _as_frame(X, fitting=True)
-        self._remember_columns(X, frame)
         labels = None if y is None else _as_labels(y, len(frame))
-        self.roles_ = infer_roles(frame, overrides=self.roles) if decided is None else dict(decided)
-        self.classes_, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
-        kept = [column for column in self.roles_.values() if column.role is not Role.DROP]
-        if not kept:
+        classes, codes = (None, np.zeros(len(frame), dtype=np.int64)) if labels is None else _numbered(labels)
+        columns = list(frame.columns)
+        statistics = gather_statistics(
+            [Block(frame, codes, np.arange(len(frame)))],
+            columns,
+            checked_overrides(columns, None, self.roles or {}),
+            classes=1 if classes is None else len(classes),
+            is_labelled=labels is not None,
+            seed=int(self.random_state),
+        )
+        if not statistics.kept:
             raise InputError(
-                f"No column can be encoded: all {len(self.roles_)} are constant, empty or identifiers "
+                f"No column can be encoded: all {len(columns)} are constant, empty or identifiers "
                 f"(n_samples={len(frame)}); give them roles to keep them."
             )
-        typed = pd.DataFrame({column.name: as_role(frame[column.name], column.role) for column in kept}, copy=False)
-        statistics = TableStatistics.of(typed, codes, seed=int(self.random_state))
-        return self._fit(statistics, list(typed.columns), progress)
+        self.fit_statistics(statistics, classes, progress=progress)
+        self._remember_columns(X, frame)
+        self.roles_ = statistics.roles
+        return self
 
-    def fit_overview(self, overview: TableOverview, *, progress: Progress | None = None) -> TableEncoder:
-        """Learn the encoding from what one pass over a table has gathered; as :meth:`fit` does from rows in memory.
-
-        Parameters
-        ----------
-        overview : TableOverview
-            The table; its roles count.
-        progress : callable, optional
-            Called with (steps done, steps in all) by encoders that take long.
-        """
-        columns = overview.kept
-        self.roles_ = {name: overview.roles[name] for name in columns}
+    def fit_statistics(
+        self, statistics: TableStatistics, classes: np.ndarray | None, *, progress: Progress | None = None
+    ) -> TableEncoder:
+        """Learn the encoding from the statistics of training rows; ``classes`` are the sorted class values."""
+        columns = statistics.kept
+        self.roles_ = {name: statistics.roles[name] for name in columns}
         self.n_features_in_, self.columns_ = len(columns), columns
         self.feature_names_in_ = np.array(columns, dtype=object)
-        self.classes_ = np.unique(_as_labels(overview.classes.values, len(overview.classes.values)))
-        return self._fit(TableStatistics.gathered(overview), columns, progress)
-
-    def _fit(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> TableEncoder:
+        self.classes_ = None if classes is None else np.unique(_as_labels(classes, len(classes)))
         self.parts_ = [part for part in self._fit_parts(statistics, columns, progress) if part.columns]
         return self
 
@@ -154,8 +142,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             pass
         return out
 
-    def add_noise(self, encoded: np.ndarray) -> np.ndarray:
-        """Add the noise that training rows get, in place; encoders without noise return the rows as they are."""
+    def add_noise(self, encoded: np.ndarray, start: int = 0) -> np.ndarray:
+        """Add the noise of the training rows from number ``start`` on, in place; most encoders have none."""
         return encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -235,6 +223,11 @@ def _as_frame(X: Any, *, fitting: bool) -> pd.DataFrame:
             f"An encoder can't be fitted to {len(frame)} rows (n_samples={len(frame)}); it needs two or more."
         )
     return frame
+
+
+def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes
 
 
 def _as_labels(y: Any, rows: int) -> np.ndarray:

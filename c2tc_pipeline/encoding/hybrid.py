@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 
 from c2tc_pipeline.common.devices import resolve_device
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
-from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings
+from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.encoding.binary import BinaryPart
+from c2tc_pipeline.encoding.label import BinaryPart
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.parameters import check_at_least, check_ngram_range
-from c2tc_pipeline.encoding.part import Part
+from c2tc_pipeline.encoding.part import Part, check_at_least
 from c2tc_pipeline.encoding.similarity import SimilarityPart
-from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.encoding.string_choice import StringChoice, choose_string_encoding
+from c2tc_pipeline.encoding.strings import StringChoice, choose_string_encoding
 from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 STRING_ENCODINGS = ("auto", "similarity", "target")
+# Rows whose noise is drawn together.
+_NOISE_ROWS = 4_096
 
 
 class HybridEncoder(TableEncoder):
@@ -61,8 +61,6 @@ class HybridEncoder(TableEncoder):
     noise : float, default=0.0
         Standard deviation of the noise that :meth:`fit_transform` adds to target-encoded columns (sigma), in units of
         their range. The paper adds noise without saying how much; cluster means average it away, so it is off.
-    scalar_target : bool, default=False
-        Average class numbers in target encoding, as printed in the paper, instead of one column per class.
     roles : mapping of str to str, optional
         Roles of columns that inference would get wrong: "numeric", "string", "code" or "drop".
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -103,8 +101,10 @@ class HybridEncoder(TableEncoder):
     (1, 2)
     """
 
-    notices_: list[Notice]
+    scalar_target = False
+    """Average class numbers in target encoding, as printed in the paper; for experiments, set in Python, not stored."""
 
+    notices_: list[Notice]
     cache_hit_: bool | None
 
     def __init__(
@@ -121,7 +121,6 @@ class HybridEncoder(TableEncoder):
         max_prototypes: int = 1000,
         smoothing: float = 10.0,
         noise: float = 0.0,
-        scalar_target: bool = False,
         roles: Mapping[str, Role | str] | None = None,
         device: str = "auto",
         cache_dir: str | Path | None = None,
@@ -138,7 +137,6 @@ class HybridEncoder(TableEncoder):
         self.max_prototypes = max_prototypes
         self.smoothing = smoothing
         self.noise = noise
-        self.scalar_target = scalar_target
         self.roles = roles
         self.device = device
         self.cache_dir = cache_dir
@@ -161,14 +159,21 @@ class HybridEncoder(TableEncoder):
         """Fit, and encode the training rows, with ``noise`` if there is any; :meth:`transform` never adds noise."""
         return self.add_noise(self.fit(X, y).encode_rows(X))
 
-    def add_noise(self, encoded: np.ndarray) -> np.ndarray:
-        """Add the training noise to target-encoded columns, in place."""
-        if self.noise > 0:
-            rng = np.random.default_rng([self.random_state, 1])
-            noisy = [isinstance(part, TargetPart) for part in self.parts_ for _ in part.names()]
-            for column in np.flatnonzero(noisy):
-                encoded[:, column] += rng.normal(0, self.noise, len(encoded)).astype(encoded.dtype)
-                np.clip(encoded[:, column], 0, 1, out=encoded[:, column])
+    def add_noise(self, encoded: np.ndarray, start: int = 0) -> np.ndarray:
+        """Add the training noise to target-encoded columns of the rows from number ``start`` on, in place.
+
+        The noise of a row depends on its number alone, so that any division into blocks gives the same rows.
+        """
+        noisy = np.flatnonzero([isinstance(part, TargetPart) for part in self.parts_ for _ in part.names()])
+        if not self.noise or not len(noisy):
+            return encoded
+        for chunk in range(start // _NOISE_ROWS, -(-(start + len(encoded)) // _NOISE_ROWS)):
+            first = chunk * _NOISE_ROWS
+            here = slice(max(first - start, 0), min(first + _NOISE_ROWS - start, len(encoded)))
+            rng = np.random.default_rng([self.random_state, 1, chunk])
+            drawn = rng.normal(0, self.noise, (_NOISE_ROWS, len(noisy)))
+            added = encoded[here, noisy] + drawn[start + here.start - first : start + here.stop - first]
+            encoded[here, noisy] = np.clip(added, 0, 1)
         return encoded
 
     def record(self) -> dict[str, Any]:
@@ -189,7 +194,11 @@ class HybridEncoder(TableEncoder):
         check_at_least(1, epochs=self.epochs, hidden_dim=self.hidden_dim, max_prototypes=self.max_prototypes)
         check_at_least(1, latent_dim=self.latent_dim, batch_size=self.batch_size)
         check_at_least(0, smoothing=self.smoothing, noise=self.noise, learning_rate=self.learning_rate)
-        check_ngram_range(self.ngram_range)
+        shortest, longest = self.ngram_range
+        if not 1 <= shortest <= longest:
+            raise InputError(
+                f"Parameter 'ngram_range' is {shortest, longest}, but must be two lengths from 1 up, the shorter first."
+            )
         self.notices_ = []
         by_role = {role: [c for c in columns if self.roles_[c].role is role] for role in Role}
         binary = [c for c in by_role[Role.CODE] if BinaryPart.fits(statistics.categories(c))]
@@ -202,7 +211,8 @@ class HybridEncoder(TableEncoder):
             BinaryPart.fit(statistics, binary),
         ]
         if codes or as_codes:
-            parts.append(self._fit_target(statistics, codes + as_codes))
+            given: dict[str, Any] = {"smoothing": self.smoothing, "scalar": self.scalar_target}
+            parts.append(TargetPart.fit(statistics, codes + as_codes, self.classes_, **given))
         self.cache_hit_, self.losses_ = None, None
         if as_words:
             parts.append(self._fit_similarity(statistics, as_words, progress))
@@ -210,28 +220,14 @@ class HybridEncoder(TableEncoder):
 
     def _choose_strings(self, statistics: TableStatistics, columns: list[str]) -> list[StringChoice]:
         if self.strings not in STRING_ENCODINGS:
-            raise InputError(
-                f"String encoding {self.strings!r} is unknown; choose one of: {', '.join(STRING_ENCODINGS)}."
-            )
+            choices = ", ".join(STRING_ENCODINGS)
+            raise InputError(f"String encoding {self.strings!r} is unknown; choose one of: {choices}.")
         if self.strings != "auto":
             return [StringChoice(name, self.strings, "set by the user") for name in columns]
         if not statistics.is_labelled:
             return [StringChoice(name, "similarity", "no labels to choose by") for name in columns]
-        return [
-            choose_string_encoding(
-                name,
-                statistics.categories(name),
-                ngram_range=self.ngram_range,
-                max_prototypes=self.max_prototypes,
-            )
-            for name in columns
-        ]
-
-    def _fit_target(self, statistics: TableStatistics, columns: list[str]) -> TargetPart:
-        if not statistics.is_labelled:
-            raise InputError(f"Column {columns[0]!r} is encoded by the label's mean: pass the labels y to fit.")
-        names = [str(value) for value in self.classes_]
-        return TargetPart.fit(statistics, columns, names, smoothing=self.smoothing, scalar=self.scalar_target)
+        limits: dict[str, Any] = {"ngram_range": self.ngram_range, "max_prototypes": self.max_prototypes}
+        return [choose_string_encoding(name, statistics.categories(name), **limits) for name in columns]
 
     def _fit_similarity(
         self, statistics: TableStatistics, columns: list[str], progress: Progress | None

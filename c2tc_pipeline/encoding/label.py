@@ -1,22 +1,77 @@
-"""Label encoding, one of the paper's ablations: categories as evenly spaced numbers in the order of their names."""
+"""Categories as numbers in the order of their names: two values as {0, 1}, or evenly spaced label encoding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.part import Part, PartState, category_rows
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.encoding.stored_state import text_lists, texts
-from c2tc_pipeline.tables.categories import factorise, natural_order
+from c2tc_pipeline.tables.categories import natural_order
+from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 
+@dataclass(eq=False)
+class BinaryPart(Part):
+    """Two-valued columns as 0 and 1, the smaller value first; anything else becomes the training mean.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> part = BinaryPart.fit(TableStatistics.of(pd.DataFrame({"sex": [1, 2, 2, 2]})), ["sex"])
+    >>> part.encode(pd.DataFrame({"sex": [1, 2, 9]})).ravel()
+    array([0.  , 1.  , 0.75], dtype=float32)
+    """
+
+    kind = "binary"
+
+    columns: list[str]
+    values: list[list[str]]
+    means: list[float]
+
+    @classmethod
+    def fit(cls, statistics: TableStatistics, columns: Sequence[str]) -> BinaryPart:
+        """Learn which two values each column has."""
+        part = cls(list(columns), [], [])
+        for counts in map(statistics.categories, columns):
+            ordered = sorted(counts.keys, key=natural_order)
+            part.values.append(ordered)
+            numbers = np.array([ordered.index(key) for key in counts.keys])
+            part.means.append(float(numbers @ counts.rows / counts.rows.sum()))
+        return part
+
+    @staticmethod
+    def fits(counts: CategoryCounts) -> bool:
+        """Return whether a column has two values and no gaps."""
+        return len(counts.keys) <= 2 and not counts.missing.any()
+
+    def encode(self, frame: Rows) -> np.ndarray:
+        out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
+        for index, (name, values, mean) in enumerate(zip(self.columns, self.values, self.means, strict=True)):
+            codes = np.array([*range(len(values)), mean], dtype=np.float32)
+            out[:, index] = codes[category_rows(frame[name], values, unseen=len(values))]
+        return out
+
+    def state(self) -> PartState:
+        return PartState({"columns": self.columns, "values": self.values, "means": self.means})
+
+    @classmethod
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
+        return cls(columns, state.text_lists("values", len(columns)), state.numbers("means", len(columns)))
+
+    def known(self) -> list[list[str]]:
+        return self.values
+
+
+@dataclass(eq=False)
 class LabelPart(Part):
     """Categories numbered in the order of their names, scaled to [0, 1]; missing and unseen ones come last.
 
@@ -30,51 +85,35 @@ class LabelPart(Part):
 
     kind = "label"
 
-    def __init__(self, columns: list[str], keys: list[list[str]]) -> None:
-        self.columns = columns
-        self.keys = keys
+    columns: list[str]
+    keys: list[list[str]]
 
     @classmethod
     def fit(cls, statistics: TableStatistics, columns: Sequence[str]) -> LabelPart:
         """Learn the categories of each column."""
         return cls(list(columns), [sorted(statistics.categories(name).keys, key=natural_order) for name in columns])
 
-    def names(self) -> list[str]:
-        return list(self.columns)
-
-    def sources(self) -> list[list[str]]:
-        return [[name] for name in self.columns]
-
     def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, known) in enumerate(zip(self.columns, self.keys, strict=True)):
-            positions, keys = factorise(frame[name])
-            place = {key: number for number, key in enumerate(known)}
-            last = max(len(known), 1)
-            numbers = np.array([*(place.get(key, last) for key in keys), last], dtype=np.float32)
-            out[:, index] = numbers[positions] / last
+            last = len(known)
+            out[:, index] = category_rows(frame[name], known, unseen=last).astype(np.float32) / last if known else 1
         return out
 
     def state(self) -> PartState:
         return PartState({"columns": self.columns, "keys": self.keys})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = texts(values["columns"])
-        return cls(columns, text_lists(values["keys"], len(columns)))
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
+        return cls(columns, state.text_lists("keys", len(columns)))
+
+    def known(self) -> list[list[str]]:
+        return self.keys
 
 
 class LabelEncoder(TableEncoder):
-    """Label encoding of all categorical columns, with scaled numeric ones.
-
-    Parameters
-    ----------
-    numeric : {"minmax", "quantile"}, default="minmax"
-        Scaling of numeric columns.
-    roles : mapping of str to str, optional
-        Roles of columns that inference would get wrong.
-    random_state : int, default=0
-        Determines the rows that quantiles are taken from.
+    """Label encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
 
     Examples
     --------

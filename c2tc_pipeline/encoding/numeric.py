@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.part import Part, PartState
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics, as_numbers
-from c2tc_pipeline.encoding.stored_state import array, flags, numbers, texts
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
+from c2tc_pipeline.tables.statistics import TableStatistics, as_numbers
 
 SCALINGS = ("quantile", "minmax")
 # Points of the distribution function that are kept; between them it is a straight line.
 _KNOTS = 1_001
 
 
+@dataclass(eq=False)
 class NumericPart(Part):
     """Numeric columns as their place in the training distribution, or between its limits.
 
@@ -36,19 +37,11 @@ class NumericPart(Part):
 
     kind = "numeric"
 
-    def __init__(
-        self,
-        columns: list[str],
-        knots: list[np.ndarray],
-        heights: list[np.ndarray],
-        medians: list[float],
-        marked: list[bool],
-    ) -> None:
-        self.columns = columns
-        self.knots = knots
-        self.heights = heights
-        self.medians = medians
-        self.marked = marked
+    columns: list[str]
+    knots: list[np.ndarray]
+    heights: list[np.ndarray]
+    medians: list[float]
+    marked: list[bool]
 
     @classmethod
     def fit(cls, statistics: TableStatistics, columns: Sequence[str], scaling: str) -> NumericPart:
@@ -67,7 +60,7 @@ class NumericPart(Part):
             sample = as_numbers(statistics.sampled(name))
             if statistics.is_sampled:
                 # A sample may lack the limits.
-                sample = _with_limits(sample, limits)
+                sample = np.append(sample, limits)
             if sample.dtype.kind == "f":
                 sample = sample[~np.isnan(sample)]
             part.marked.append(found.missing > 0)
@@ -107,35 +100,16 @@ class NumericPart(Part):
         return PartState({"columns": self.columns, "medians": self.medians, "marked": self.marked}, arrays)
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = texts(values["columns"])
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
         count = len(columns)
-        knots = [array(arrays, f"knots_{i}", None) for i in range(count)]
-        heights = [array(arrays, f"heights_{i}", len(known)) for i, known in enumerate(knots)]
-        return cls(columns, knots, heights, numbers(values["medians"], count), flags(values["marked"], count))
-
-
-def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different values in ascending order, and how often each occurs."""
-    close = CloseNumbers.of(values, most=len(values))
-    if close is None:
-        return np.unique(values, return_counts=True)
-    counts = np.bincount(close.places)
-    there = np.flatnonzero(counts)
-    return there + close.low, counts[there]
-
-
-def _with_limits(sample: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return a sample and the limits of all rows, which need not fit the type of whole numbers that the sample has."""
-    if sample.dtype.kind == "f":
-        return np.append(sample, limits)
-    room = np.iinfo(sample.dtype)
-    fit = room.min <= limits[0] and limits[1] <= room.max
-    return np.append(sample, limits.astype(sample.dtype) if fit else limits)
+        knots = [state.array(f"knots_{i}", None) for i in range(count)]
+        heights = [state.array(f"heights_{i}", len(known)) for i, known in enumerate(knots)]
+        return cls(columns, knots, heights, state.numbers("medians", count), state.flags("marked", count))
 
 
 def _heights_at(values: np.ndarray, knots: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """Return the heights at some values, none of them missing; each of whole numbers close together is found once."""
+    """Return the heights at some values, none of them missing; each of close integers is looked up once."""
     if knots[0] == knots[-1]:
         return np.zeros(len(values), dtype=np.float32)
     close = CloseNumbers.of(values, most=len(values) // 2)
@@ -147,7 +121,7 @@ def _heights_at(values: np.ndarray, knots: np.ndarray, heights: np.ndarray) -> n
 
 def _distribution(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return points of the distribution function, with tied values at the middle of their step, from 0 to 1."""
-    distinct, counts = _counted(values)
+    distinct, counts = np.unique(values, return_counts=True)
     ranks = np.cumsum(counts) - counts / 2
     if len(distinct) > _KNOTS:
         # Evenly spaced in rank, first and last kept.

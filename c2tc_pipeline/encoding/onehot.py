@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,57 +12,39 @@ from scipy import sparse
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.parameters import check_at_least
-from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
+from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.encoding.stored_state import array, text_lists, texts
-from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.encoding.strings import most_frequent
 from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 
+@dataclass(eq=False)
 class OneHotPart(Part):
     """Categories as principal components of their one-hot columns, one component per column, scaled to [0, 1].
 
     A row of the one-hot matrix has one 1 per column, so its projection is a sum of looked-up rows.
 
-    Parameters
-    ----------
-    columns : list of str
-        The input columns.
-    keys : list of list of str
-        The categories of each column; further ones, missing ones and unseen ones share one more place.
-    components : list of ndarray of shape (categories + 1, outputs)
-        What each category adds to the projection.
-    low, high : ndarray
-        Limits of the projection on the training rows.
+    Further categories than those in ``keys``, missing and unseen ones share one more place.
     """
 
     kind = "one-hot PCA"
 
-    def __init__(
-        self, columns: list[str], keys: list[list[str]], components: list[np.ndarray], low: np.ndarray, high: np.ndarray
-    ) -> None:
-        self.columns = columns
-        self.keys = keys
-        self.components = components
-        self.low = low
-        self.high = high
+    columns: list[str]
+    keys: list[list[str]]
+    components: list[np.ndarray]
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
-    def fit(cls, statistics: TableStatistics, columns: Sequence[str], most: int) -> OneHotPart:
-        """Learn categories and components; ``most`` bounds the categories of a column."""
-        keys, places = [], []
-        for name in columns:
-            counts = statistics.categories(name)
-            kept = [key for _, key in sorted(zip(-counts.rows, counts.keys, strict=True))[:most]]
-            keys.append(kept)
-            places.append(_places(*factorise(statistics.sampled(name)), kept))
+    def fit(cls, statistics: TableStatistics, columns: Sequence[str], limit: int) -> OneHotPart:
+        """Learn categories and components; ``limit`` is the max number of categories of a column."""
+        keys = [most_frequent(statistics.categories(name), limit) for name in columns]
         width = len(columns)
         part = cls(list(columns), keys, [], np.zeros(width), np.ones(width))
         if not columns:
             return part
-        rows = np.stack(places, axis=1)
+        rows = part._rows({name: statistics.sampled(name) for name in columns})
         edges = np.cumsum([0, *(len(kept) + 1 for kept in keys)])
         distinct, repeats = np.unique(rows, axis=0, return_counts=True)
         flat = (distinct + edges[:-1]).ravel()
@@ -79,43 +62,43 @@ class OneHotPart(Part):
         part.low, part.high = projected.min(axis=0), projected.max(axis=0)
         return part
 
+    def _rows(self, frame: Any) -> np.ndarray:
+        """Return the place of each cell's category."""
+        cells = [
+            category_rows(frame[n], kept, unseen=len(kept)) for n, kept in zip(self.columns, self.keys, strict=True)
+        ]
+        return np.stack(cells, axis=1)
+
     def _project(self, rows: np.ndarray) -> np.ndarray:
         return np.sum([component[row] for component, row in zip(self.components, rows.T, strict=True)], axis=0)
 
     def names(self) -> list[str]:
         return [f"onehot_pca_{index}" for index in range(len(self.columns))]
 
+    def sources(self) -> list[list[str]]:
+        return [self.columns] * len(self.columns)
+
+    def known(self) -> list[list[str]]:
+        return self.keys
+
     def encode(self, frame: Rows) -> np.ndarray:
-        pairs = [(factorise(frame[name]), kept) for name, kept in zip(self.columns, self.keys, strict=True)]
-        rows = np.stack([_places(positions, keys, kept) for (positions, keys), kept in pairs], axis=1)
-        return unit_scale(self._project(rows), self.low, self.high)
+        return unit_scale(self._project(self._rows(frame)), self.low, self.high)
 
     def state(self) -> PartState:
         arrays = {f"component_{i}": component for i, component in enumerate(self.components)}
         return PartState({"columns": self.columns, "keys": self.keys}, {**arrays, "low": self.low, "high": self.high})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = texts(values["columns"])
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
         width = len(columns)
-        keys = text_lists(values["keys"], width)
-        components = [array(arrays, f"component_{i}", len(known) + 1, width) for i, known in enumerate(keys)]
-        return cls(columns, keys, components, array(arrays, "low", width), array(arrays, "high", width))
+        keys = state.text_lists("keys", width)
+        components = [state.array(f"component_{i}", len(known) + 1, width) for i, known in enumerate(keys)]
+        return cls(columns, keys, components, state.array("low", width), state.array("high", width))
 
 
 class OneHotPcaEncoder(TableEncoder):
-    """One-hot encoding of all categorical columns, reduced by PCA to as many columns, with scaled numeric ones.
-
-    Parameters
-    ----------
-    numeric : {"minmax", "quantile"}, default="minmax"
-        Scaling of numeric columns.
-    max_categories : int, default=1000
-        Most categories of a column; the rest share one.
-    roles : mapping of str to str, optional
-        Roles of columns that inference would get wrong.
-    random_state : int, default=0
-        Determines the rows that quantiles are taken from.
+    """One-hot encoding of all categorical columns, reduced by PCA to as many columns: one of the paper's ablations.
 
     Examples
     --------
@@ -148,8 +131,3 @@ class OneHotPcaEncoder(TableEncoder):
             NumericPart.fit(statistics, numeric, self.numeric),
             OneHotPart.fit(statistics, categorical, self.max_categories),
         ]
-
-
-def _places(positions: np.ndarray, keys: list[str], kept: list[str]) -> np.ndarray:
-    place = {key: index for index, key in enumerate(kept)}
-    return np.array([*(place.get(key, len(kept)) for key in keys), len(kept)], dtype=np.int64)[positions]

@@ -3,66 +3,49 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import pandas as pd
+from safetensors.numpy import load_file, save
 
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION
-from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, TrainedAutoencoder, train_autoencoder
-from c2tc_pipeline.encoding.look_ups import distinct_rows
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, distinct_rows, train_autoencoder
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.row_block import Rows
-from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.encoding.stored_state import array, numbers, text_lists, texts
-from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.encoding.strings import CHUNK_STRINGS, Vocabulary
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.tables.categories import factorise
-
-# Part of every cache key: raise it when the trained weights change for the same input.
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 # Longer n-grams than any string of a table has would only cost time.
-_LONGEST_NGRAM = 1_000
+_MAX_NGRAM = 1_000
 
 
+@dataclass(eq=False)
 class SimilarityPart(Part):
     """String columns as the code of an autoencoder over their n-gram similarities.
 
     An unseen string gets its real similarities to the known ones; a missing value is a category of its own.
-
-    Parameters
-    ----------
-    columns : list of str
-        The input columns.
-    vocabularies : list of Vocabulary
-        One for each column.
-    weights : TrainedAutoencoder
-        The encoding half of the autoencoder.
-    low, high : ndarray
-        Limits of the code on the training rows.
     """
 
     kind = "similarity"
 
-    def __init__(
-        self,
-        columns: list[str],
-        vocabularies: list[Vocabulary],
-        weights: TrainedAutoencoder,
-        low: np.ndarray,
-        high: np.ndarray,
-    ) -> None:
-        self.columns = columns
-        self.vocabularies = vocabularies
-        self.weights = weights
-        self.low = low
-        self.high = high
-        edges = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies)])
-        self._layers = [weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
+    columns: list[str]
+    vocabularies: list[Vocabulary]
+    weights: TrainedAutoencoder
+    low: np.ndarray
+    high: np.ndarray
+
+    def __post_init__(self) -> None:
+        edges = np.cumsum([0, *map(len, self.vocabularies)])
+        self._layers = [self.weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
         # What every known category adds to the first layer, so that encoding is one look-up per cell.
-        self._known = [v.similarities() @ layer for v, layer in zip(vocabularies, self._layers, strict=True)]
+        self._known = [v.similarities() @ layer for v, layer in zip(self.vocabularies, self._layers, strict=True)]
 
     @classmethod
     def fit(
@@ -92,7 +75,7 @@ class SimilarityPart(Part):
             found = CacheLookup(compute(), hit=False)
         else:
             hashes = [hash_array(array) for array in (*tables, rows)]
-            key = hash_json([AUTOENCODER_VERSION, device, settings.to_list(), hashes])
+            key = hash_json([AUTOENCODER_VERSION, device, list(astuple(settings)), hashes])
             found = cache.fetch("autoencoder", key, compute=compute, write=_write_weights, read=_read_weights)
         width = settings.latent
         part = cls(list(columns), vocabularies, found.value, np.zeros(width), np.ones(width))
@@ -110,6 +93,9 @@ class SimilarityPart(Part):
     def names(self) -> list[str]:
         return [f"string_code_{index}" for index in range(len(self.low))]
 
+    def sources(self) -> list[list[str]]:
+        return [self.columns] * len(self.low)
+
     def encode(self, frame: Rows) -> np.ndarray:
         hidden = np.zeros((len(frame), self.weights.w_in.shape[1]), dtype=np.float32)
         for name, vocabulary, known, layer in zip(
@@ -118,9 +104,9 @@ class SimilarityPart(Part):
             positions, keys = factorise(frame[name])
             places = vocabulary.places(keys)
             table = np.vstack([known[places], known[vocabulary.missing]])
-            strangers = np.flatnonzero(places < 0)
-            for start in range(0, len(strangers), 4_096):
-                chunk = strangers[start : start + 4_096]
+            unseen = np.flatnonzero(places < 0)
+            for start in range(0, len(unseen), CHUNK_STRINGS):
+                chunk = unseen[start : start + CHUNK_STRINGS]
                 similarities = vocabulary.similarity.to_known([keys[i] for i in chunk])
                 table[chunk] = similarities @ layer[: vocabulary.missing]
             hidden += table[positions]
@@ -135,27 +121,43 @@ class SimilarityPart(Part):
         return PartState(values, {**self.weights.to_arrays(), "low": self.low, "high": self.high})
 
     @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        columns = texts(values["columns"])
-        prototypes = text_lists(values["prototypes"], len(columns))
-        shortest, longest = map(int, numbers(values["ngram_range"], 2))
-        if not 1 <= shortest <= longest <= _LONGEST_NGRAM:
-            raise ValueError("no lengths of n-grams")
-        weights = TrainedAutoencoder.from_arrays(arrays)
+    def from_state(cls, state: PartState) -> Self:
+        columns = state.texts("columns")
+        prototypes = state.text_lists("prototypes", len(columns))
+        shortest, longest = state.integers("ngram_range", 2)
+        if not 1 <= shortest <= longest <= _MAX_NGRAM:
+            raise ValueError("n-gram lengths out of range")
+        weights = TrainedAutoencoder.from_state(state)
         inputs, (_, outputs) = sum(len(known) + 1 for known in prototypes), weights.w_code.shape
         if len(weights.w_in) != inputs:
             raise ValueError("weights of other strings")
-        low, high = array(arrays, "low", outputs), array(arrays, "high", outputs)
+        low, high = state.array("low", outputs), state.array("high", outputs)
         return cls(columns, [Vocabulary(known, (shortest, longest)) for known in prototypes], weights, low, high)
+
+    def without_unused(self, present: Sequence[list[str]]) -> tuple[Part, int, int]:
+        """Remove unused prototypes that share no n-gram with a remaining string, whose codes depend on all others."""
+        vocabularies, layers, removed, kept = [], [], 0, 0
+        for vocabulary, layer, here in zip(self.vocabularies, self._layers, present, strict=True):
+            unused = np.flatnonzero(~pd.Index(vocabulary.prototypes).isin(here))
+            nearest = np.zeros(len(unused), dtype=np.float32)
+            for start in range(0, len(here), CHUNK_STRINGS):
+                similar = vocabulary.similarity.to_known(here[start : start + CHUNK_STRINGS])[:, unused]
+                nearest = np.maximum(nearest, similar.max(axis=0))
+            removable = unused[nearest == 0]
+            removed, kept = removed + len(removable), kept + len(unused) - len(removable)
+            places = np.setdiff1d(np.arange(len(vocabulary)), removable)
+            prototypes = [vocabulary.prototypes[place] for place in places[:-1]]
+            vocabularies.append(Vocabulary(prototypes, vocabulary.similarity.ngram_range))
+            layers.append(layer[places])
+        if not removed:
+            return self, 0, kept
+        weights = replace(self.weights, w_in=np.concatenate(layers))
+        return SimilarityPart(self.columns, vocabularies, weights, self.low, self.high), removed, kept
 
 
 def _write_weights(weights: TrainedAutoencoder, directory: Path) -> None:
-    from safetensors.numpy import save
-
     (directory / "weights.safetensors").write_bytes(save(weights.to_arrays()))
 
 
 def _read_weights(directory: Path) -> TrainedAutoencoder:
-    from safetensors.numpy import load_file
-
-    return TrainedAutoencoder.from_arrays(load_file(directory / "weights.safetensors"))
+    return TrainedAutoencoder.from_state(PartState({}, load_file(directory / "weights.safetensors")))

@@ -1,56 +1,54 @@
-"""Encoders on disk: one JSON file with values, one safetensors file with arrays, no pickle."""
+"""Fitted encoders on disk, and without strings that rows no longer have.
+
+An encoder is one JSON file with values and one safetensors file with arrays, no pickle. A file may have been written by
+anyone: what does not fit together is refused.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.registry import Registry
 from c2tc_pipeline.encoding.base import TableEncoder
-from c2tc_pipeline.encoding.binary import BinaryPart
-from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder, LabelPart
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.onehot import OneHotPart, OneHotPcaEncoder
-from c2tc_pipeline.encoding.part import Part
-from c2tc_pipeline.encoding.similarity import SimilarityPart
-from c2tc_pipeline.encoding.stored_state import texts
-from c2tc_pipeline.encoding.target import TargetPart
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.encoding.part import Part, PartState, checked_texts
+from c2tc_pipeline.encoding.row_block import as_role
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
+from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 FORMAT = "c2tc-encoder/1"
 VALUES_NAME = "encoder.json"
 ARRAYS_NAME = "encoder.safetensors"
+# Parameters of earlier releases that fitted parts do not depend on.
+_FORMER_PARAMETERS = ("scalar_target",)
 
-ENCODERS: dict[str, type[TableEncoder]] = {
-    kind.__name__: kind for kind in (HybridEncoder, LabelEncoder, OneHotPcaEncoder, TargetEncoder)
-}
-PARTS: dict[str, type[Part]] = {
-    kind.kind: kind for kind in (NumericPart, BinaryPart, TargetPart, SimilarityPart, LabelPart, OneHotPart)
-}
+ENCODERS = Registry(
+    "encoder",
+    {
+        "HybridEncoder": "c2tc_pipeline.encoding.hybrid:HybridEncoder",
+        "LabelEncoder": "c2tc_pipeline.encoding.label:LabelEncoder",
+        "OneHotPcaEncoder": "c2tc_pipeline.encoding.onehot:OneHotPcaEncoder",
+        "TargetEncoder": "c2tc_pipeline.encoding.target:TargetEncoder",
+    },
+)
+"""Encoders that can be stored, by class name; their parts are registered by defining them."""
 
 
 def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
-    """Write a fitted encoder into a directory.
-
-    Examples
-    --------
-    >>> import tempfile, pandas as pd
-    >>> rows = pd.DataFrame({"x": [1.0, 2.5, 4.0]})
-    >>> encoder = HybridEncoder().fit(rows, [0, 1, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_encoder(encoder, folder)
-    ...     np.array_equal(load_encoder(folder).transform(rows), encoder.transform(rows))
-    True
-    """
+    """Write a fitted encoder into a directory."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, np.ndarray] = {}
@@ -96,15 +94,19 @@ def load_encoder(directory: str | Path) -> TableEncoder:
         ) from None
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError):
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError, MemoryError):
         raise DamagedArtefactError(damaged) from None
-    except (SafetensorError, MemoryError):
+    except SafetensorError:
         raise DamagedArtefactError(damaged) from None
 
 
 def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
-    encoder = ENCODERS[values["encoder"]](**_tuples(values["parameters"]))
-    encoder.columns_ = texts(values["columns"])
+    given = {name: value for name, value in values["parameters"].items() if name not in _FORMER_PARAMETERS}
+    if values["encoder"] not in ENCODERS:
+        raise ValueError("unknown encoder")
+    kind = ENCODERS.load(values["encoder"])
+    encoder: TableEncoder = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+    encoder.columns_ = checked_texts(values["columns"])
     encoder.n_features_in_ = len(encoder.columns_)
     if values["named"]:
         encoder.feature_names_in_ = np.array(encoder.columns_, dtype=object)
@@ -113,14 +115,14 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
     encoder.parts_ = []
     for index, part in enumerate(values["parts"]):
         own = {name.split("/", 1)[1]: a for name, a in arrays.items() if name.startswith(f"{index}/")}
-        encoder.parts_.append(PARTS[part["kind"]].from_state(part["values"], own))
+        encoder.parts_.append(Part.kinds[part["kind"]].from_state(PartState(part["values"], own)))
     encoder.restore(values["record"])
     encoded = [name for part in encoder.parts_ for name in part.columns]
-    if not encoded or not set(texts(encoded)) <= encoder.roles_.keys() <= set(encoder.columns_):
-        raise ValueError("parts for other columns")
+    if not encoded or not set(checked_texts(encoded)) <= encoder.roles_.keys() <= set(encoder.columns_):
+        raise ValueError("parts and columns do not match")
     numeric = {name for part in encoder.parts_ if isinstance(part, NumericPart) for name in part.columns}
     if any(encoder.roles_[name].role is not Role.NUMERIC for name in numeric):
-        raise ValueError("numbers of columns that are none")
+        raise ValueError("numeric parts of other columns")
     return encoder
 
 
@@ -135,5 +137,27 @@ def _plain_parameters(encoder: TableEncoder) -> dict[str, Any]:
     return parameters
 
 
-def _tuples(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+@dataclass(frozen=True)
+class TrimmedEncoder:
+    """An encoder without strings that no row has any more, how many were removed, and how many others depend on."""
+
+    encoder: TableEncoder
+    removed: int
+    kept: int
+
+
+def without_unused_strings(encoder: TableEncoder, rows: Mapping[str, pd.Series[Any]]) -> TrimmedEncoder:
+    """Return an encoder that holds no string which only forgotten rows had, as far as the codes of others allow.
+
+    It encodes the remaining ``rows`` as before. Scales, class shares and network weights stay as they were learnt.
+    """
+    roles = encoder.roles_
+    trimmed: list[tuple[Part, int, int]] = []
+    for part in encoder.parts_:
+        # Numbers are no strings, and finding all distinct ones would take long.
+        columns = [] if isinstance(part, NumericPart) else part.columns
+        present = [factorise(as_role(rows[name], roles[name].role))[1] for name in columns]
+        trimmed.append(part.without_unused(present) if columns else (part, 0, 0))
+    without = copy.copy(encoder)
+    without.parts_ = [part for part, _, _ in trimmed]
+    return TrimmedEncoder(without, sum(removed for _, removed, _ in trimmed), sum(kept for _, _, kept in trimmed))

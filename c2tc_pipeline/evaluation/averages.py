@@ -1,31 +1,27 @@
-"""Scores averaged over seeds, of one condensed table or of many.
-
-What belongs here: arithmetic on frames of scores, without any of the machinery that makes them.
-"""
+"""Frames of scores: averages over seeds, of one condensed table or of many, and storage."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pandas as pd
 
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME
+from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+
 METRICS = ("accuracy", "macro_f1")
+SCORES_NAME = "scores.parquet"
+# Columns that differ between two evaluations of the same trials, in a file of their own, so that the others are equal.
+_TIMINGS = ["fit_seconds", "cache_hit"]
 
 
 def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Average over seeds: one row a model and training set, model by model in the order in which they appear.
+    """Average over seeds: one row per model and training set, model by model in the order in which they appear.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        What :func:`~c2tc_pipeline.evaluation.scores.evaluate_condensed` returned, with or without its timings.
-
-    Returns
-    -------
-    DataFrame
-        ``training_set``, ``model``, ``rows``, ``seeds``, each metric and its standard deviation (``accuracy_std``),
-        and ``fit_seconds`` where they are known. A standard deviation is over the seeds at hand (divided by their
-        number), 0 for one seed.
+    The columns are ``training_set``, ``model``, ``rows``, ``seeds``, each metric and its standard deviation over the
+    seeds at hand (``accuracy_std``; 0 for one seed), and ``fit_seconds`` where they are known.
 
     Examples
     --------
@@ -51,16 +47,8 @@ def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
 def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFrame:
     """Put the scores of many tables and ratios below each other, averaged over seeds.
 
-    Parameters
-    ----------
-    cells : mapping of (table, ratio) to DataFrame
-        What :func:`evaluate_condensed` returned for each.
-
-    Returns
-    -------
-    DataFrame
-        ``table``, ``ratio``, ``rows_in``, ``rows_out`` and the columns of :func:`mean_scores` without seconds, ordered
-        by table and ratio.
+    ``cells`` are frames of scores by table and ratio. The columns are ``table``, ``ratio``, ``rows_in``, ``rows_out``
+    and those of :func:`mean_scores` without seconds, ordered by table and ratio.
 
     Examples
     --------
@@ -77,3 +65,17 @@ def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFra
         named = pd.DataFrame({"table": table, "ratio": ratio, "rows_in": rows_in, "rows_out": rows_out}, means.index)
         parts.append(pd.concat([named, means], axis=1))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def write_scores(scores: pd.DataFrame, directory: Path) -> None:
+    """Write what :func:`~c2tc_pipeline.evaluation.scores.evaluate_condensed` returned into an existing directory."""
+    write_parquet(scores.drop(columns=_TIMINGS), directory / SCORES_NAME)
+    text = json.dumps(scores[_TIMINGS].to_dict(orient="list"), indent=1)
+    (directory / TIMINGS_NAME).write_text(text + "\n", encoding="utf-8")
+
+
+def read_scores(directory: Path) -> pd.DataFrame:
+    """Read what :func:`write_scores` wrote."""
+    scores = read_parquet(directory / SCORES_NAME)
+    timings = json.loads((directory / TIMINGS_NAME).read_text(encoding="utf-8"))
+    return scores.assign(**timings)

@@ -7,21 +7,25 @@ model. How a model is trained and scored is in :mod:`c2tc_pipeline.evaluation.tr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.evaluation.random_rows import random_rows
-from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes, run_trial
+from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.tables.kinds import plain, to_text
+from c2tc_pipeline.tables.kinds import plain
+from c2tc_pipeline.tables.row_sample import sampled_numbers
+from c2tc_pipeline.tables.table import Table, known_codes
 
 TRAINING_SETS = ("condensed", "random", "whole")
+# Rows of the whole table, and of the test rows, that are used at most.
+MAX_ROWS = 2**20
 
 
 def evaluate_condensed(
@@ -91,18 +95,70 @@ def evaluate_condensed(
     >>> bool((scores["accuracy"] > 0.8).all())
     True
     """
-    if not models or not seeds:
-        raise InputError("There is nothing to evaluate; name at least one model and one seed.")
-    # Made before any row is encoded, so that a misspelt name is refused at once.
-    for name in models:
-        make_model(name, recipe=recipe, device=device)
     classes = np.unique(plain(condensed.y).to_numpy())
+    check_models(models, seeds, recipe=recipe, device=device)
     whole = _encoded(condensed, train, classes, "training")
-    tested = _encoded(condensed, test, classes, "test")
     if (whole.codes == len(classes)).any():
         raise InputError(
             "The training rows have a class that the condensed table lacks; give the rows that it was condensed from."
         )
+    return score_rows(
+        condensed,
+        whole,
+        _encoded(condensed, test, classes, "test"),
+        models=models,
+        seeds=seeds,
+        recipe=recipe,
+        weighted=weighted,
+        device=device,
+        cache=cache,
+        listener=listener,
+    )
+
+
+def check_models(models: Sequence[str], seeds: Sequence[int], *, recipe: str, device: str) -> None:
+    """Refuse unknown models and recipes before any row is encoded."""
+    if not models or not seeds:
+        raise InputError("There is nothing to evaluate; name at least one model and one seed.")
+    for name in models:
+        make_model(name, recipe=recipe, device=device)
+
+
+def rows_to_score(encoder: TableEncoder, table: Table, encoded: EncodedRows) -> tuple[LabelledRows, LabelledRows]:
+    """Return the training rows, already encoded, and the encoded test rows; at most a million of each, sampled."""
+    places = sampled_numbers(len(encoded.X), seed=0, most=MAX_ROWS)
+    codes = encoded.codes()
+    if len(places) < len(codes):
+        whole = LabelledRows(encoded.rows.take(places), codes[places])
+    else:
+        whole = LabelledRows(np.asarray(encoded.X), codes)
+    test = table.positions("test")
+    if not len(test):
+        raise InputError("There are no test rows to evaluate on; choose a larger test share.")
+    picked = test[sampled_numbers(len(test), seed=0, most=MAX_ROWS)]
+    parts = []
+    for block in table.rows("test", table.statistics.kept):
+        own = np.flatnonzero(np.isin(block.row_ids, picked))
+        parts.append(encoder.encode_rows(block.frame.take(own)))
+    return whole, LabelledRows(np.vstack(parts), table.codes[picked].astype(np.int64))
+
+
+def score_rows(
+    condensed: CondensedTable,
+    whole: LabelledRows,
+    tested: LabelledRows,
+    *,
+    models: Sequence[str] = ("mlp", "boosting"),
+    seeds: Sequence[int] = (0,),
+    recipe: str = "default",
+    weighted: bool = True,
+    device: str = "auto",
+    cache: ContentCache | None = None,
+    listener: Listener | None = None,
+) -> pd.DataFrame:
+    """Score encoded rows; the parameters and the result are those of :func:`evaluate_condensed`."""
+    check_models(models, seeds, recipe=recipe, device=device)
+    classes = np.unique(plain(condensed.y).to_numpy())
     own = LabelledRows(
         np.ascontiguousarray(condensed.X.to_numpy(dtype=np.float32)),
         np.searchsorted(classes, plain(condensed.y).to_numpy()),
@@ -143,12 +199,7 @@ def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray
     rows = rows.loc[rows[label].notna().to_numpy()]
     if rows.empty:
         raise InputError(f"None of the {which} rows has a label in column {label!r}; give some that do.")
-    return LabelledRows(condensed.encoder.encode_rows(rows), _codes(rows[label], classes))
-
-
-def _codes(labels: pd.Series[Any], classes: np.ndarray) -> np.ndarray:
-    # Labels of mixed types are text in the condensed table, so they are here.
-    return class_codes(plain(to_text(labels) if isinstance(classes[0], str) else labels).to_numpy(), classes)
+    return LabelledRows(condensed.encoder.encode_rows(rows), known_codes(rows[label], classes))
 
 
 def _sample(whole: LabelledRows, rows: int, seed: int) -> LabelledRows:

@@ -1,7 +1,8 @@
-"""One trainer for every network, with named recipes.
+"""Training of every network by named recipes, with optional early stopping.
 
-What belongs here: how a network is trained. What does not: what the network looks like (:mod:`.models`) and what it is
-trained on (:mod:`.scores`). The recipes are the same for every training set, so that no method has one of its own.
+A network is a torch module from rows to one number per class. One that has more to tell its trainer has a method or an
+attribute of one of the protocols below; the trainer never checks a network's type. The recipes are the same for every
+training set, so that no method has one of its own.
 """
 
 from __future__ import annotations
@@ -9,14 +10,54 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 
 from c2tc_pipeline.common.devices import Place, on_device
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Optimiser, Sgd
-from c2tc_pipeline.evaluation.early_stopping import BestWeights, ValidationRows
-from c2tc_pipeline.evaluation.hooks import SeesTrainingRows, least_batch, row_losses
+
+# Max evaluations of the validation rows in one training, and rows that go through the network at once in one.
+_MAX_LOOKS = 50
+_BLOCK_ROWS = 65_536
+
+
+@runtime_checkable
+class SeesTrainingRows(Protocol):
+    """A network that takes all training rows once, before the first step, on its own device."""
+
+    def see(self, rows: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor) -> None:
+        """Take rows (n, d), their class numbers (n,) and how much they count (n,)."""
+
+
+@runtime_checkable
+class HasOwnLoss(Protocol):
+    """A network whose loss in training is not the cross-entropy of its output."""
+
+    def row_losses(self, rows: torch.Tensor, classes: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+        """Return one loss for each row of a batch; ``numbers`` are the rows' places among all training rows."""
+
+
+@runtime_checkable
+class HasMinBatch(Protocol):
+    """A network that can't be trained on batches of fewer rows than this, as batch normalisation can't."""
+
+    least_batch: int
+
+
+def row_losses(
+    network: torch.nn.Module, rows: torch.Tensor, classes: torch.Tensor, numbers: torch.Tensor
+) -> torch.Tensor:
+    """Return one loss for each row of a batch: the network's own, or else the cross-entropy of its output."""
+    if isinstance(network, HasOwnLoss):
+        return network.row_losses(rows, classes, numbers)
+    return torch.nn.functional.cross_entropy(network(rows), classes, reduction="none")
+
+
+def least_batch(network: torch.nn.Module) -> int:
+    """Return how many rows a batch of the network must have."""
+    return network.least_batch if isinstance(network, HasMinBatch) else 1
 
 
 @dataclass(frozen=True)
@@ -26,30 +67,29 @@ class Recipe:
     Parameters
     ----------
     optimiser : {"sgd", "adamw"}
-        Which way to step; ``"sgd"`` has a momentum of 0.9.
+        ``"sgd"`` has a momentum of 0.9.
     learning_rate : float
-        Length of a step, or of the longest one.
+        Max length of a step.
     weight_decay : float
         Pull of the weights towards zero.
     epochs : int
         Passes over the rows.
     batch_size : int
-        Rows per step at most, as long as there are few.
+        Max rows per step.
     largest_batch : int or None
         Rows per step of large tables: a hundredth of the rows, between ``batch_size`` and this; steps then grow with
         the square root of the batch. None keeps to ``batch_size``.
     least_steps : int
-        Steps taken even when the epochs have fewer.
+        Min number of steps.
     most_steps : int or None
-        Steps after which training ends even when the epochs have more.
+        Max number of steps.
     cosine : bool
         Whether steps warm up over the first twentieth and then shrink to nothing along a cosine.
     noise : float
-        Standard deviation of what is added to every number of a row, drawn anew at every step; less where there are
-        more than 1,000 rows, with their square root. It makes few rows speak for their surroundings.
+        Standard deviation of the noise added to rows at every step, divided by the square root of rows / 1,000 where
+        there are more. It makes few rows stand for their surroundings.
     patience : int or None
-        After how many looks at the validation rows that found nothing better training ends; None trains to the end. It
-        plays no part where there are no validation rows.
+        Evaluations of the validation rows without improvement after which training ends; None trains to the end.
 
     Examples
     --------
@@ -132,18 +172,67 @@ steps make it learn on three rows and end on millions.
 
 
 def recipe_named(recipe: str | Recipe) -> Recipe:
-    """Return a recipe by its name; one of your own is returned as it is.
-
-    Examples
-    --------
-    >>> recipe_named("paper").learning_rate
-    0.001
-    """
+    """Return a recipe by its name; one of your own is returned as it is."""
     if isinstance(recipe, Recipe):
         return recipe
     if recipe not in RECIPES:
         raise InputError(f"Recipe {recipe!r} is unknown; choose one of: {', '.join(RECIPES)}.")
     return RECIPES[recipe]
+
+
+@dataclass(frozen=True)
+class ValidationRows:
+    """Rows (n, d) and class numbers (n,) that a network is not trained on, to choose among its weights."""
+
+    rows: torch.Tensor
+    classes: torch.Tensor
+
+
+class BestWeights:
+    """Weights of a training with the highest accuracy on validation rows, and among equals the lowest cross-entropy.
+
+    They are evaluated after every epoch, but no more than 50 times in a training, and after the last step. ``patience``
+    is the number of evaluations in a row without improvement after which training ends. Nothing random is drawn, so
+    that training itself is unchanged.
+    """
+
+    def __init__(
+        self, validation: ValidationRows, *, patience: int | None, epoch: int, steps: int, place: Place
+    ) -> None:
+        self.validation = validation
+        self.patience = patience
+        self.steps = steps
+        self.place = place
+        self.interval = max(epoch, math.ceil(steps / _MAX_LOOKS))
+        self.score = (-math.inf, -math.inf)
+        self.state: dict[str, torch.Tensor] = {}
+        self.looks_since = 0
+
+    def is_enough(self, network: torch.nn.Module, taken: int) -> bool:
+        """Evaluate the network, if it is due after that many steps; return whether training should end."""
+        if taken % self.interval and taken < self.steps:
+            return False
+        score = self._score(network)
+        self.looks_since += 1
+        if score > self.score or not self.state:
+            self.score, self.looks_since = score, 0
+            self.state = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+        return self.patience is not None and self.looks_since >= self.patience
+
+    def restore(self, network: torch.nn.Module) -> None:
+        """Set the network's weights to the best ones."""
+        network.load_state_dict(self.state)
+
+    def _score(self, network: torch.nn.Module) -> tuple[float, float]:
+        rows, classes = self.validation.rows, self.validation.classes
+        was_training = network.training
+        network.eval()
+        with torch.no_grad():
+            blocks = rows.split(self.place.part_of(min(len(rows), _BLOCK_ROWS)))
+            outputs = torch.cat([network(block.to(self.place.device)).cpu() for block in blocks])
+        network.train(was_training)
+        accuracy = (outputs.argmax(dim=1) == classes).double().mean().item()
+        return accuracy, -torch.nn.functional.cross_entropy(outputs, classes).item()
 
 
 def train(
@@ -161,41 +250,12 @@ def train(
 
     The loss of a batch is the sum of weight times cross-entropy over its rows, divided by their number, with weights
     that are 1 on average over all rows. When all rows fit into one batch, a weight of two is a row given twice. A
-    network may have a loss of its own, and more to say (:mod:`c2tc_pipeline.evaluation.hooks`).
+    network may have a loss of its own (:class:`HasOwnLoss`).
 
-    Parameters
-    ----------
-    build : callable
-        Returns the network, from rows to one number a class; its start and everything random in it follow the seed.
-    rows : tensor of float32 of shape (n, d)
-        Training rows.
-    classes : tensor of int64 of shape (n,)
-        Their class numbers, from 0.
-    weights : tensor of float32 of shape (n,)
-        How much each row counts; not negative, not all zero.
-    recipe : Recipe
-        How to train.
-    seed : int
-        Determines the start and the batches.
-    device : str
-        A torch device. If its memory does not hold a batch, the gradient of a step is added up over parts of the batch,
-        which comes to the same as long as the network looks at each row by itself and draws nothing by lot.
-    validation : ValidationRows, optional
-        Other rows: the weights that did best on them are kept, and with the recipe's patience training may end early.
-
-    Returns
-    -------
-    torch.nn.Module
-        The trained network, in evaluation mode, on the device where its training fitted.
-
-    Examples
-    --------
-    >>> rows, classes = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
-    >>> network = train(
-    ...     lambda: torch.nn.Linear(1, 2), rows, classes, torch.ones(2), recipe=RECIPES["default"], seed=0
-    ... )
-    >>> network(rows).argmax(dim=1).tolist()
-    [0, 1]
+    ``build`` returns the network; its start, the batches and everything random in it follow the seed. If a device's
+    memory does not hold a batch, the gradient of a step is summed over parts of the batch, which gives the same result
+    as long as the network treats each row by itself and draws nothing random. The trained network is returned in
+    evaluation mode, on the device where its training fitted.
     """
     weights = weights / weights.mean()
 
@@ -245,13 +305,7 @@ def _batches(rows: int, size: int, steps: int, least: int = 1) -> Iterator[torch
 
 
 def _split(numbers: torch.Tensor, size: int, least: int) -> list[torch.Tensor]:
-    """Cut row numbers into parts of that size; a last part of fewer than ``least`` rows joins the one before it.
-
-    Examples
-    --------
-    >>> [len(part) for part in _split(torch.arange(9), 4, 2)]
-    [4, 5]
-    """
+    """Cut row numbers into parts of that size; a last part of fewer than ``least`` rows joins the one before it."""
     parts = list(numbers.split(max(size, least)))
     if len(parts) > 1 and len(parts[-1]) < least:
         parts[-2:] = [torch.cat(parts[-2:])]

@@ -1,7 +1,4 @@
-"""One trial: a model fitted to some rows and tested on others, with its score in the cache.
-
-What belongs here: what determines a score, and keeping it. Which rows are worth a trial is decided elsewhere.
-"""
+"""Trials: a model fitted to some rows and tested on others, with its score in the cache."""
 
 from __future__ import annotations
 
@@ -14,14 +11,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.evaluation import SCORES_VERSION
-from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
-from c2tc_pipeline.evaluation.threads import one_thread
 from c2tc_pipeline.evaluation.training import Recipe
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
-
-# Part of every key: raised by any change of a model, of the trainer or of a metric that changes scores.
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -38,19 +32,69 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes
 
 
+def random_rows(codes: np.ndarray, rows: int, *, seed: int) -> np.ndarray:
+    """Draw rows uniformly at random, with at least one of each class.
+
+    A class that was not drawn gets one of its rows, in the place of the row drawn last of the classes that have
+    several. Otherwise the sample is uniform, as in the paper. Returns sorted positions, none twice.
+
+    Examples
+    --------
+    >>> codes = np.array([0] * 99 + [1])
+    >>> drawn = random_rows(codes, 5, seed=0)
+    >>> len(drawn), np.bincount(codes[drawn]).tolist()
+    (5, [4, 1])
+    """
+    order = np.random.default_rng([seed, 0x5A]).permutation(len(codes))
+    drawn, left = order[:rows].copy(), order[rows:]
+    counts = np.bincount(codes[drawn], minlength=int(codes.max()) + 1)
+    for absent in np.setdiff1d(codes, codes[drawn]).tolist():
+        giving = int(np.flatnonzero(counts[codes[drawn]] > 1)[-1])
+        counts[codes[drawn[giving]]] -= 1
+        drawn[giving] = left[codes[left] == absent][0]
+        counts[absent] = 1
+    return np.sort(drawn)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Accuracy, F1 of each class (None for a class that no row has), and its mean over the classes of the rows.
+
+    A class that is predicted but has no row counts only through the errors it makes.
+    """
+
+    accuracy: float
+    macro_f1: float
+    class_f1: tuple[float | None, ...]
+
+
+def score_predictions(truth: np.ndarray, predicted: np.ndarray, classes: int) -> Scores:
+    """Score predicted class numbers; numbers from ``classes`` on are classes that no model can know.
+
+    Examples
+    --------
+    >>> score_predictions(np.array([0, 0, 1]), np.array([0, 1, 1]), 3)
+    Scores(accuracy=0.666..., macro_f1=0.666..., class_f1=(0.666..., 0.666..., None))
+    """
+    size = max(classes, int(truth.max()) + 1, int(predicted.max()) + 1)
+    rows = np.bincount(truth, minlength=size)
+    found = np.bincount(truth[truth == predicted], minlength=size)
+    named = np.bincount(predicted, minlength=size)
+    # A class with rows makes rows + named positive, so that its F1 is always defined.
+    f1 = [
+        2 * hits / (have + predictions) if have else None
+        for hits, have, predictions in zip(*map(np.ndarray.tolist, (found, rows, named)), strict=True)
+    ]
+    return Scores(
+        accuracy=float(found.sum() / rows.sum()),
+        macro_f1=float(np.mean([value for value in f1 if value is not None])),
+        class_f1=tuple(f1[:classes]),
+    )
+
+
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows, their class numbers and how much they count.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Encoded rows.
-    codes : ndarray of int of shape (n,)
-        Class numbers.
-    weights : ndarray of shape (n,), optional
-        How much each row counts; all count alike by default.
-    """
+    """Encoded rows, their class numbers, and how much they count; all count alike without weights."""
 
     X: np.ndarray
     codes: np.ndarray
@@ -61,7 +105,7 @@ class LabelledRows:
 
     @cached_property
     def digest(self) -> list[str | None]:
-        """Hashes of the three arrays; large tables are read for it, so that it is made once."""
+        """Hashes of the three arrays, computed once."""
         return [None if array is None else hash_array(array) for array in (self.X, self.codes, self.weights)]
 
 
@@ -75,15 +119,7 @@ class HasRecipe(Protocol):
 
 @dataclass(frozen=True)
 class Trial:
-    """What a model scored.
-
-    Parameters
-    ----------
-    scores : Scores
-        On the test rows.
-    fit_seconds : float
-        How long the fit took when it was made.
-    """
+    """What a model scored on the test rows, and how long its fit took when it was made."""
 
     scores: Scores
     fit_seconds: float
@@ -92,25 +128,9 @@ class Trial:
 def run_trial(
     model: Any, training: LabelledRows, test: LabelledRows, *, classes: int, cache: ContentCache | None = None
 ) -> CacheLookup[Trial]:
-    """Fit a model and test it, on one thread, or look up how it did before.
+    """Fit a model and test it, on one thread, or look its score up in the cache.
 
-    Parameters
-    ----------
-    model : classifier
-        Unfitted; see :mod:`c2tc_pipeline.evaluation.models`.
-    training : LabelledRows
-        What it is fitted to, with class numbers below ``classes``.
-    test : LabelledRows
-        What it is tested on, once; their weights play no part.
-    classes : int
-        How many classes there are to know.
-    cache : ContentCache, optional
-        Where the score is kept.
-
-    Returns
-    -------
-    CacheLookup of Trial
-        The score, and whether it was looked up.
+    Class numbers of training rows are below ``classes``; weights of test rows are ignored.
 
     Examples
     --------
@@ -137,10 +157,7 @@ def run_trial(
 
 
 def trial_key(model: Any, training: LabelledRows, test: LabelledRows, *, classes: int) -> str:
-    """Return the hash of everything that determines a score.
-
-    A recipe counts by what it says to that model, not by its name; where a model is trained does not count.
-    """
+    """Return the hash of everything that determines a score: the contents of a recipe, not its name or the device."""
     parameters = {name: value for name, value in model.get_params().items() if name != "device"}
     if isinstance(model, HasRecipe):
         parameters["recipe"] = asdict(model.own_recipe())

@@ -1,5 +1,8 @@
-"""The pipeline as Dagster sees it: assets, partitions, versions, checks, automation and storage.
+"""The pipeline in Dagster: assets, partitions, version keys, checks, automation and storage of artefacts.
 
-What belongs here: when something is made, from what, and where it is kept. What does not: how it is made. An asset
-reads its settings, calls the core and returns a value; only this package and ``definitions.py`` import dagster.
+What belongs here: when something is made, from what, and where it is stored. How it is computed belongs to the other
+rooms. Only this package and ``definitions.py`` import dagster, and this file does not, so that commands start fast.
 """
+
+# Deliveries are compared with the first table accepted under a baseline, so that version must never be collected.
+PINNED = {"validated_table": "baseline"}

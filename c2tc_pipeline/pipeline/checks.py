@@ -11,15 +11,17 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.baseline import baseline_schema
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
 from c2tc_pipeline.pipeline.values import CondensedTable
-from c2tc_pipeline.tables.acceptance import sentence, unfit
+from c2tc_pipeline.pipeline.versioning import Partitions
+from c2tc_pipeline.tables.blocks import Blocks
+from c2tc_pipeline.tables.schema import failure_sentence, unfit
 from c2tc_pipeline.tables.spec import TableSpec
 
 # Further back than any number of reruns of one delivery is likely to reach.
 _DELIVERIES_LOOKED_AT = 50
+# Relative distance between the objective and its bound above which the check warns.
+MAX_GAP = 0.1
 
 
 def all_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
@@ -39,13 +41,13 @@ def _raw_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
         description="The table is usable and fits the schema of the first one that was accepted; otherwise "
         "nothing after it runs, and what was made before stays as it is.",
     )
-    def fits_schema(context: dg.AssetCheckExecutionContext, raw_table: pd.DataFrame) -> dg.AssetCheckResult:
+    def fits_schema(context: dg.AssetCheckExecutionContext, raw_table: Blocks) -> dg.AssetCheckResult:
         spec = _spec(context, options)
         failures = unfit(raw_table, spec, baseline_schema(context.resources.io_manager, spec))
         return dg.AssetCheckResult(
             passed=not failures,
             severity=dg.AssetCheckSeverity.ERROR,
-            description=sentence(failures, spec) if failures else "The table fits.",
+            description=failure_sentence(failures, spec) if failures else "The table fits.",
             metadata=metadata.of_failures(failures),
         )
 
@@ -89,7 +91,7 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
         total = int(repeated.pop("total"))
         return _warning(
             total <= allowed * rows,
-            f"{total} of {rows} condensed rows repeat a source row; up to {allowed:.0%} is in order.",
+            f"{total} of {rows} condensed rows repeat a source row; up to {MAX_GAP:.0%} is in order.",
             repeated_rows=total,
             share=total / rows,
             **repeated,
@@ -101,12 +103,12 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
         description="The objective is close to the lower bound that no allocation can beat.",
     )
     def near_bound(context: dg.AssetCheckExecutionContext, condensed_table: CondensedTable) -> dg.AssetCheckResult:
-        allowed, gap = _spec(context, options).checks.gap, condensed_table.summary["gap"]
+        gap = condensed_table.summary["gap"]
         if gap is None:
             return _warning(True, "There is no bound for this allocation.")
         return _warning(
-            gap <= allowed,
-            f"The objective may be {gap:.2%} too high, by its bound; up to {allowed:.0%} is in order.",
+            gap <= MAX_GAP,
+            f"The objective may be {gap:.2%} too high, by its bound; up to {MAX_GAP:.0%} is in order.",
             gap=gap,
         )
 

@@ -1,4 +1,4 @@
-"""Dagster's dashboard with its daemon, as a child process on the place of the pipeline."""
+"""Dagster's dashboard with its daemon, as a child process."""
 
 from __future__ import annotations
 
@@ -13,34 +13,17 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.instance import prepare_home
-from c2tc_pipeline.pipeline.workplace import Workplace
+from c2tc_pipeline.pipeline.instance import Workplace, prepare_home
 
 _POLL_SECONDS = 0.5
 _PATIENCE_SECONDS = 60.0
 
 
 def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[[str], object]) -> int:
-    """Show the dashboard until somebody presses Ctrl-C or it ends by itself.
+    """Serve the dashboard until Ctrl-C or until it ends; return 0 or its exit code.
 
-    Parameters
-    ----------
-    place : Workplace
-        Catalogue, storage and instance that it shows.
-    host, port : str, int
-        Where it answers.
-    report : callable
-        Told, in sentences, what a person has to know.
-
-    Returns
-    -------
-    int
-        0 when it was stopped; otherwise the exit code with which it ended.
-
-    Raises
-    ------
-    InputError
-        When it can't start: a package is missing, the port is taken, the catalogue is wrong.
+    An InputError is raised when it can't start: a package is missing, the port is taken, the catalogue is wrong.
+    ``report`` gets sentences for the user.
     """
     if importlib.util.find_spec("dagster_webserver") is None:
         raise InputError(
@@ -55,7 +38,7 @@ def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[
         )
     prepare_home(place.home)
     report("Starting the dashboard; this takes about half a minute.")
-    # In a group of its own, so that Ctrl-C reaches it and its children once, from here, however this process was told.
+    # In a process group of its own, so that Ctrl-C reaches it and its children once, from here.
     process = subprocess.Popen(_command(host, port), env=_environment(place), start_new_session=True)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -104,7 +87,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask the process and its children to stop, as Ctrl-C in a terminal does, and end those that don't."""
+    """Interrupt the process and its children, as Ctrl-C in a terminal does, and kill those that don't end."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):

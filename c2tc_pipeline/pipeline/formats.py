@@ -14,18 +14,21 @@ from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.stored import read_scores, write_scores
-from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
-from c2tc_pipeline.storage.files import TIMINGS_NAME, files_below, relative_name
-from c2tc_pipeline.storage.hashing import hash_file, hash_frame, hash_json
-from c2tc_pipeline.storage.holds import ScratchDirectory
+from c2tc_pipeline.evaluation.averages import read_scores, write_scores
+from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
+from c2tc_pipeline.storage.artefact import ScratchDirectory
+from c2tc_pipeline.storage.hashing import hash_file, hash_json
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME, files_below, relative_name
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
-from c2tc_pipeline.tables.validated import ValidatedTable
+from c2tc_pipeline.tables.blocks import Blocks
+from c2tc_pipeline.tables.schema import derive_schema, schema_to_json
+from c2tc_pipeline.tables.table import Table
 
 T = TypeVar("T")
 
 PAGE_NAME = "report.html"
 TABLE_NAME = "table.parquet"
+SCHEMA_NAME = "schema.json"
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,19 @@ def _read_table(directory: Path) -> pd.DataFrame:
     return read_parquet(directory / TABLE_NAME)
 
 
+def _write_blocks(blocks: Blocks, directory: Path) -> None:
+    blocks.write(directory / TABLE_NAME)
+
+
+def _read_blocks(directory: Path) -> Blocks:
+    return Blocks.of_parquet(directory / TABLE_NAME)
+
+
+def _write_validated(table: Table, directory: Path) -> None:
+    table.write_files(directory)
+    (directory / SCHEMA_NAME).write_text(schema_to_json(derive_schema(table)) + "\n", encoding="utf-8")
+
+
 def _write_leaderboard(board: pd.DataFrame, directory: Path) -> None:
     from c2tc_pipeline.reports.leaderboard import render_leaderboard
 
@@ -128,10 +144,10 @@ def _read_encoder(directory: Path) -> TableEncoder:
     return load_encoder(directory).set_output(transform="pandas")
 
 
-def _read_encoded(directory: Path) -> EncodedTable:
-    from c2tc_pipeline.condensation.encoded import EncodedTable
+def _read_encoded(directory: Path) -> EncodedRows:
+    from c2tc_pipeline.condensation.encoded import EncodedRows
 
-    return EncodedTable.read_files(directory)
+    return EncodedRows.read_files(directory)
 
 
 def _read_plan(directory: Path) -> AllocationPlan:
@@ -150,7 +166,7 @@ def _write_files(value: Any, directory: Path) -> None:
     value.write_files(directory)
 
 
-def _located(encoded: EncodedTable, folder: str) -> EncodedTable:
+def _located(encoded: EncodedRows, folder: str) -> EncodedRows:
     return encoded.stored_in(folder)
 
 
@@ -159,8 +175,8 @@ def _digest(value: Any) -> str:
 
 
 FORMATS: dict[str, Format[Any]] = {
-    "raw_table": Format("raw-table", _write_table, _read_table, hash_frame),
-    "validated_table": Format("validated-table", _write_files, ValidatedTable.read_files, _digest),
+    "raw_table": Format("raw-table", _write_blocks, _read_blocks, Blocks.values_digest),
+    "validated_table": Format("validated-table", _write_validated, Table.read_files, _digest),
     "encoder": Format("encoder", _write_encoder, _read_encoder),
     "encoded_table": Format("encoded-table", _write_files, _read_encoded, _digest, _located),
     "cluster_allocation": Format("allocation-plan", _write_files, _read_plan),

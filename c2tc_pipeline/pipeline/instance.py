@@ -1,97 +1,158 @@
-"""The Dagster instance on one machine: its folder, its settings, and how to open it in this process.
+"""Where a pipeline works: its catalogue, its storage and its Dagster instance on this machine.
 
-The settings themselves are in ``dagster.yaml`` beside this file. Where the folder is by default is for the caller to
-say.
+Dagster loads definitions in processes of its own, which know only their environment. So the three are passed as
+environment variables with absolute paths, whether a run happens in this process or is launched from the dashboard. The
+default settings of an instance are in ``dagster.yaml`` beside this file.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import yaml
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.local_backend import LocalBackend
+from c2tc_pipeline.storage.backend import Backend, split_root
+from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 
 SETTINGS = Path(__file__).with_name("dagster.yaml")
-_LAUNCHER = {"module": "c2tc_pipeline.pipeline.launcher", "class": "ForkingRunLauncher"}
+# A process reports its id some time after it began, and the two clocks are read in different ways.
+_CLOCK_SLACK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Catalogue file, storage root (a path, ``s3://bucket/prefix`` or ``memory://name``) and DAGSTER_HOME."""
+
+    catalogue: Path
+    storage: str
+    home: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables by which another process finds the same place."""
+        scheme, folder = split_root(self.storage)
+        return {
+            "C2TC_CATALOGUE": str(self.catalogue.absolute()),
+            "C2TC_STORAGE": str(Path(folder).absolute()) if scheme == "file" else self.storage,
+            "DAGSTER_HOME": str(self.home.absolute()),
+        }
+
+    def tables(self) -> Catalogue:
+        """Load the catalogue."""
+        if not self.catalogue.exists():
+            raise InputError(f"There is no catalogue {str(self.catalogue)!r} here; name yours with --catalogue.")
+        return load_catalogue(self.catalogue.absolute())
+
+    def store(self) -> ArtefactStore:
+        """Return the store of artefacts."""
+        return ArtefactStore(self.environment()["C2TC_STORAGE"])
+
+    def definitions(self, catalogue: Catalogue) -> dg.Definitions:
+        """Return the pipeline over the loaded catalogue."""
+        from c2tc_pipeline.definitions import build_defs
+
+        return build_defs(catalogue, storage=self.environment()["C2TC_STORAGE"])
+
+
+def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -> dict[str, tuple[float, ...]]:
+    """Return the ratios to make of each table; None stands for all tables, or for all ratios that each lists."""
+    names = list(catalogue) if table is None else [catalogue.table(table).name]
+    if not names:
+        raise InputError(f"There are no tables in the catalogue {catalogue.path}; describe one there.")
+    for name in names:
+        known = catalogue[name].ratios
+        if ratio is not None and ratio not in known:
+            listed = ", ".join(f"{each:g}" for each in known)
+            raise InputError(
+                f"Table {name!r} is not condensed to the ratio {ratio:g}; choose one of its ratios ({listed}), or add "
+                f"it to the catalogue {catalogue.path}."
+            )
+    return {name: tuple(catalogue[name].ratios) if ratio is None else (ratio,) for name in names}
 
 
 def prepare_home(home: str | Path) -> Path:
-    """Make the folder of an instance, with the default settings unless it has settings already.
-
-    Parameters
-    ----------
-    home : str or Path
-        The folder, as in ``DAGSTER_HOME``.
-
-    Returns
-    -------
-    Path
-        The same folder, absolute, as Dagster wants it.
-
-    Raises
-    ------
-    InputError
-        When it can't be made.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> home = prepare_home(Path(tempfile.mkdtemp()) / "dagster")
-    >>> (home / "dagster.yaml").read_text() == SETTINGS.read_text()
-    True
-    """
+    """Make DAGSTER_HOME, with the default settings unless it has settings already; return its absolute path."""
     folder = Path(home).absolute()
+    settings = folder / SETTINGS.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            Backend(folder).put_if_absent(SETTINGS.name, SETTINGS.read_bytes())
     except OSError as error:
         raise InputError(
             f"The folder {folder} can't be made ({error.strerror}); set DAGSTER_HOME to another."
         ) from None
-    LocalBackend(folder).put_if_absent(SETTINGS.name, SETTINGS.read_bytes())
+    if (_settings(folder).get("run_launcher") or {}).get("class") == "ForkingRunLauncher":
+        raise InputError(
+            f"The settings {settings} name the launcher of an earlier release; delete the section run_launcher there, "
+            "and Dagster's default launcher is used."
+        )
     return folder
 
 
 def open_instance(home: str | Path) -> dg.DagsterInstance:
-    """Return the instance in a folder, made if need be; use it in a ``with`` block, which ends its connections.
-
-    Parameters
-    ----------
-    home : str or Path
-        The folder, as in ``DAGSTER_HOME``.
-
-    Returns
-    -------
-    DagsterInstance
-        The one that a dashboard with the same ``DAGSTER_HOME`` shows.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with open_instance(tempfile.mkdtemp()) as instance:
-    ...     instance.telemetry_enabled
-    False
-    """
+    """Return the instance in a folder, made if need be; use it in a ``with`` block, which closes its connections."""
     # DagsterInstance.get() does the same with the folder in DAGSTER_HOME; this needs no change of the environment.
     return dg.DagsterInstance.from_config(str(prepare_home(home)))
 
 
-def runs_are_here(home: str | Path) -> bool:
-    """Tell whether an instance has its runs on this machine, as it does unless its settings say otherwise.
+def runs_are_local(home: str | Path) -> bool:
+    """Return whether an instance has its runs on this machine, as it does unless its settings say otherwise."""
+    remote = {"run_launcher", "storage", "run_storage", "event_log_storage"}
+    return remote.isdisjoint(_settings(Path(home)))
 
-    Parameters
-    ----------
-    home : str or Path
-        The folder of an instance that was opened before.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> runs_are_here(prepare_home(tempfile.mkdtemp()))
-    True
+def _settings(home: Path) -> dict[str, Any]:
+    return yaml.safe_load((home / SETTINGS.name).read_text(encoding="utf-8")) or {}
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
+    """Mark runs as failed whose process was killed, and free their pool slots; return their ids.
+
+    The daemon does so for the runs that it launched. Without it a killed ``c2tc run`` would keep its slot of the pool,
+    and the next one would wait for it forever. Only for an instance whose runs are all on this machine.
     """
-    settings = yaml.safe_load((Path(home) / SETTINGS.name).read_text(encoding="utf-8")) or {}
-    launcher = settings.get("run_launcher", _LAUNCHER)
-    return launcher == _LAUNCHER and not {"storage", "run_storage", "event_log_storage"} & settings.keys()
+    ended = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+        process = _process_of(instance, run.run_id)
+        if process is None or _is_alive(*process):
+            continue
+        # It may have ended by itself since it was listed.
+        now = instance.get_run_by_id(run.run_id)
+        if now is not None and now.status == dg.DagsterRunStatus.STARTED:
+            instance.report_run_failed(run, f"The process {process[0]} of this run was killed.")
+            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            ended.append(run.run_id)
+    return ended
+
+
+def _process_of(instance: dg.DagsterInstance, run_id: str) -> tuple[int, float] | None:
+    """Return the process id that a run reported first, before those of its steps, and when."""
+    for record in instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT).records:
+        event = record.event_log_entry.dagster_event
+        if event is not None and event.event_specific_data is not None and "pid" in event.engine_event_data.metadata:
+            return int(str(event.engine_event_data.metadata["pid"].value)), record.event_log_entry.timestamp
+    return None
+
+
+def _is_alive(pid: int, reported: float) -> bool:
+    """Return whether a process is running, and is not another one that got the same id later (in containers, often)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it exists, and belongs to another user
+        pass
+    try:
+        # The name of the program, in brackets, may hold anything.
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        [booted] = [line.split()[1] for line in Path("/proc/stat").read_text().splitlines() if line[:5] == "btime"]
+        began = float(booted) + float(fields[18]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return True  # only Linux tells when a process began
+    return state != "Z" and began <= reported + _CLOCK_SLACK_SECONDS

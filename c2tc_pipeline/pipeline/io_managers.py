@@ -22,9 +22,8 @@ from pydantic import PrivateAttr
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME, Format
-from c2tc_pipeline.storage.files import files_below, relative_name
-from c2tc_pipeline.storage.manifest import refusing_damage
-from c2tc_pipeline.storage.roots import split_root
+from c2tc_pipeline.storage.backend import split_root
+from c2tc_pipeline.storage.manifest import files_below, refusing_damage, relative_name
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 
 REPLACES_VERSION = "replaces_version"

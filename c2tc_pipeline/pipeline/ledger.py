@@ -1,51 +1,51 @@
-"""What an instance has recorded, against what a catalogue asks for: which partitions are out of date.
+"""Which partitions are out of date: what an instance has recorded, compared with what a catalogue lists.
 
-The automation condition, the schedules and the steps all ask here. What a recipe is stands in
-:mod:`c2tc_pipeline.pipeline.versioning`; when something is launched is decided in
-:mod:`c2tc_pipeline.pipeline.automation`.
+The automation condition, the schedules, ``c2tc run`` and the steps all use this definition. Version keys are defined in
+:mod:`c2tc_pipeline.pipeline.versioning`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.versioning import (
     PARENTS,
-    RECIPE_TAG,
     UNPARTITIONED,
+    VERSION_KEY_TAG,
     Partition,
-    current_recipe,
+    current_version_key,
     gathers,
     in_between,
     keys_above,
     partition_keys,
     tables_of,
 )
+from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline.tables.fingerprint import fingerprint_size, source_digest, source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
 
-# Dagster's own tag; it has no public name for it.
+# Dagster's own tag, which has no public name.
 DATA_VERSION_TAG = "dagster/data_version"
+SOURCE_TAG = "c2tc/source"
+# The name of the tag of version keys in instances of earlier releases.
+_EARLIER_TAG = "c2tc/recipe"
 # Dagster refuses to fetch more than a thousand events at once.
 _EVENTS_AT_ONCE = 500
 
+Work = dict[Partition, Sequence[str]]
+"""Partitions, and the assets to make for each, parents first."""
+
 
 class Ledger:
-    """What an instance has recorded, against what a catalogue asks for, as of the first question about each asset.
+    """Compares recorded version keys with current ones; the records of each asset are read once, on first use.
 
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Holds the materialisations.
-    catalogue : mapping of str to TableSpec
-        The tables.
-
-    Examples
-    --------
     >>> tables = {"adult": TableSpec(name="adult", source="adult.csv", label="income")}
     >>> ledger = Ledger(dg.DagsterInstance.ephemeral(), tables)
-    >>> ledger.out_of_date("raw_table"), ledger.out_of_date("encoder")
+    >>> list(ledger.pending("raw_table")), list(ledger.pending("encoder"))
     (['adult'], [])
     """
 
@@ -60,45 +60,37 @@ class Ledger:
     def of_partition(
         cls, instance: dg.DagsterInstance, catalogue: Mapping[str, TableSpec], partition: Partition
     ) -> Ledger:
-        """Return the ledger of the tables that a partition is made from, for questions about that partition only.
+        """Return a ledger that reads only the records of the tables that a partition is made from.
 
-        It reads what those tables recorded. A step that read the records of the whole catalogue would make a run the
-        slower the more tables there are beside its own.
-
-        Examples
-        --------
-        >>> tables = {name: TableSpec(name=name, source="x.csv", label="y") for name in ("adult", "bank")}
-        >>> ledger = Ledger.of_partition(dg.DagsterInstance.ephemeral(), tables, "bank|0.01")
-        >>> ledger.out_of_date("raw_table")
-        ['bank']
+        If a step read the records of the whole catalogue, its cost would grow with the number of other tables.
         """
         ledger = cls(instance, tables_of(partition, catalogue))
         ledger._is_part = partition is not None
         return ledger
 
     def version(self, asset: str, partition: str) -> str | None:
-        """Return the data version that a partition has now, or None."""
+        """Return the current data version of a partition, or None."""
         if asset not in self._versions:
             tags = self._instance.event_log_storage.get_latest_tags_by_partition(
                 dg.AssetKey(asset),
                 dg.DagsterEventType.ASSET_MATERIALIZATION,
                 [DATA_VERSION_TAG],
-                asset_partitions=self._asked_for(asset),
+                asset_partitions=self._selected(asset),
             )
             self._versions[asset] = {key: found[DATA_VERSION_TAG] for key, found in tags.items()}
         return self._versions[asset].get(partition)
 
     def expected(self, asset: str, partition: Partition) -> str | None:
-        """Return the recipe by which a partition would be made now; None if it can't or should not be."""
+        """Return the current version key of a partition; None if a parent is missing or it is not listed."""
         if not gathers(asset):
-            return current_recipe(asset, partition, self._catalogue, self.version)
+            return current_version_key(asset, partition, self._catalogue, self.version)
         cells = self.cells(asset, partition)
-        return current_recipe(
+        return current_version_key(
             asset, partition, self._catalogue, lambda parent, key: self.version(parent, key) if key in cells else None
         )
 
     def cells(self, asset: str, partition: Partition) -> set[str]:
-        """Return the cells that an asset which gathers cells is made from: those that are there and up to date."""
+        """Return the cells that a report or the leaderboard is made from: those made and up to date."""
         tables = tables_of(partition, self._catalogue)
         return {
             key
@@ -108,10 +100,10 @@ class Ledger:
         }
 
     def behind(self, asset: str, partition: Partition) -> list[str]:
-        """Return which assets have to be remade before a partition can be, because its parents would not agree.
+        """Return the assets to remake before a partition can be made, because its parents would not agree.
 
-        One that was never made is not among them, because without it there is no recipe. An asset that gathers cells
-        does without those that are out of date.
+        An asset that was never made is not listed, since there is no version key without it. Reports and the
+        leaderboard leave cells out that are out of date.
         """
         if gathers(asset):
             return []
@@ -126,44 +118,107 @@ class Ledger:
         ]
 
     def pending(self, asset: str) -> dict[Partition, str]:
-        """Return the partitions that are out of date and not behind, each with the recipe by which to make it."""
-        return {key: to_be for key, to_be in self._differs(asset).items() if not self.behind(asset, key)}
+        """Return the partitions that are out of date and not behind, with their current version keys."""
+        return {key: wanted for key, wanted in self._differs(asset).items() if not self.behind(asset, key)}
 
-    def out_of_date(self, asset: str) -> list[Partition]:
-        """Return the partitions that are :meth:`pending`; [None] for a whole asset without partitions."""
-        return list(self.pending(asset))
+    def is_current(self, asset: str, partition: Partition) -> bool:
+        """Return whether a partition was made, and under its current version key."""
+        return self.expected(asset, partition) is not None and partition not in self._differs(asset)
+
+    def work(self, assets: Sequence[str]) -> Work:
+        """Return for each partition the first of a job's assets that is out of date, and all that follow it."""
+        work: Work = {}
+        for number, asset in enumerate(assets):
+            for partition in self.pending(asset):
+                work.setdefault(partition, assets[number:])
+        return {key: guarded(chosen, assets) for key, chosen in work.items()}
 
     def _differs(self, asset: str) -> dict[Partition, str]:
         if asset not in self._differing:
             wanted = {key: self.expected(asset, key) for key in partition_keys(asset, self._catalogue)}
             recorded = self._recorded(asset) if any(wanted.values()) else {}
             self._differing[asset] = {
-                key: to_be for key, to_be in wanted.items() if to_be is not None and to_be != recorded.get(key)
+                key: now for key, now in wanted.items() if now is not None and now != recorded.get(key)
             }
         return self._differing[asset]
 
-    def _asked_for(self, asset: str) -> list[str] | None:
-        """Return the partitions to ask for; None stands for all, where naming each would make a long question."""
+    def _selected(self, asset: str) -> list[str] | None:
+        """Return the partitions to query; None stands for all, where listing each would make a long query."""
         return [key for key in partition_keys(asset, self._catalogue) if key is not None] if self._is_part else None
 
     def _recorded(self, asset: str) -> dict[Partition, str]:
-        # Unlike data versions, tags of one's own are not indexed: they have to be read from the events.
+        # Unlike data versions, custom tags are not indexed and have to be read from the events.
         key = dg.AssetKey(asset)
         if asset in UNPARTITIONED:
-            return _recipes(self._instance.fetch_materializations(key, limit=1).records)
+            return _version_keys(self._instance.fetch_materializations(key, limit=1).records)
         wanted = set(partition_keys(asset, self._catalogue))
-        asked_for = self._asked_for(asset)
+        selected = self._selected(asset)
         newest = self._instance.event_log_storage.get_latest_storage_id_by_partition(
-            key, dg.DagsterEventType.ASSET_MATERIALIZATION, partitions=None if asked_for is None else set(asked_for)
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION, partitions=None if selected is None else set(selected)
         )
         ids = [event_id for partition, event_id in newest.items() if partition in wanted]
         recorded: dict[Partition, str] = {}
         for start in range(0, len(ids), _EVENTS_AT_ONCE):
             some = dg.AssetRecordsFilter(key, storage_ids=ids[start : start + _EVENTS_AT_ONCE])
-            recorded |= _recipes(self._instance.fetch_materializations(some, limit=_EVENTS_AT_ONCE).records)
+            recorded |= _version_keys(self._instance.fetch_materializations(some, limit=_EVENTS_AT_ONCE).records)
         return recorded
 
 
-def _recipes(records: Sequence[dg.EventLogRecord]) -> dict[Partition, str]:
+def guarded(chosen: Sequence[str], assets: Sequence[str]) -> Sequence[str]:
+    """Return the assets to make; the checks of raw_table guard validated_table, so it is never made without them."""
+    return assets if chosen and chosen[0] == "validated_table" else chosen
+
+
+def _version_keys(records: Sequence[dg.EventLogRecord]) -> dict[Partition, str]:
     events = [record.asset_materialization for record in records if record.asset_materialization is not None]
-    return {event.partition: event.tags[RECIPE_TAG] for event in events if event.tags and RECIPE_TAG in event.tags}
+    found = {event.partition: (event.tags or {}) for event in events}
+    return {key: tags.get(VERSION_KEY_TAG) or tags.get(_EARLIER_TAG) or "" for key, tags in found.items()}
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What was last read from a table's source: number of the event (0 if none), fingerprint and digest."""
+
+    event: int = 0
+    fingerprint: str | None = None
+    digest: str | None = None
+
+    @classmethod
+    def last(cls, instance: dg.DagsterInstance, table: str) -> Ingested:
+        """Return what the instance recorded last for a table."""
+        wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey("raw_table"), asset_partitions=[table])
+        for record in instance.fetch_materializations(wanted, limit=1).records:
+            if record.asset_materialization is not None:
+                tags = record.asset_materialization.tags or {}
+                return cls(record.storage_id, tags.get(SOURCE_TAG), tags.get(DATA_VERSION_TAG))
+        return cls()
+
+    def is_older_than(self, source: str, fingerprint: str) -> bool:
+        """Return whether a source with this fingerprint holds other bytes than those ingested.
+
+        It is read only where nothing cheaper decides: equal fingerprints mean equal bytes, other sizes other bytes.
+        """
+        if self.fingerprint is None or self.digest is None:
+            return True
+        if fingerprint == self.fingerprint:
+            return False
+        sizes = fingerprint_size(fingerprint), fingerprint_size(self.fingerprint)
+        return (None not in sizes and sizes[0] != sizes[1]) or source_digest(source) != self.digest
+
+
+def changed_sources(instance: dg.DagsterInstance, catalogue: Catalogue) -> tuple[list[str], list[str]]:
+    """Return the tables whose source holds other bytes than those ingested, and why other sources can't be read."""
+    changed, problems = [], []
+    for name, spec in catalogue.items():
+        source = catalogue.resolve_source(spec)
+        try:
+            if Ingested.last(instance, name).is_older_than(source, source_fingerprint(source)):
+                changed.append(name)
+        except (InputError, OSError) as error:
+            problems.append(f"{name}: {unreadable(error)}")
+    return changed, problems
+
+
+def unreadable(error: InputError | OSError) -> str:
+    """Return why a source can't be read, without the text of foreign errors, which may hold secrets."""
+    return str(error) if isinstance(error, InputError) else f"Its source could not be read ({type(error).__name__})."

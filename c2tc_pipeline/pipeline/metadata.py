@@ -13,11 +13,13 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.notices import Notice
-from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedTable, TableEncoder
+from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import ColumnRole
 from c2tc_pipeline.tables.schema import SchemaFailure
-from c2tc_pipeline.tables.validated import SIDES, ValidatedTable
+from c2tc_pipeline.tables.split import SIDES
+from c2tc_pipeline.tables.table import Table
 
 if TYPE_CHECKING:
     from c2tc_pipeline.reports.exhibits import Exhibit
@@ -31,46 +33,43 @@ _ROWS_SHOWN = 10
 _COLUMNS_SHOWN = 500
 
 
-def of_frame(frame: pd.DataFrame) -> Metadata:
-    """Return rows, columns and schema of a table.
+def of_blocks(blocks: Blocks, label: str) -> Metadata:
+    """Return rows, columns, schema and class shares of a table, from one pass over it.
 
     Examples
     --------
-    >>> of_frame(pd.DataFrame({"age": [31, 45]}))["dagster/row_count"]
+    >>> of_blocks(Blocks.of_frame(pd.DataFrame({"age": [31, 45]})), "y")["dagster/row_count"]
     2
     """
+    rows, missing, dtypes = 0, pd.Series(0, index=blocks.columns), {}
+    counts, unlabelled = pd.Series(dtype=np.int64), 0
+    for frame in blocks.frames():
+        rows += len(frame)
+        missing = missing.add(frame.isna().sum())
+        dtypes |= {str(name): str(dtype) for name, dtype in frame.dtypes.items()}
+        if label in frame.columns:
+            counts = counts.add(frame[label].value_counts(), fill_value=0)
+            unlabelled += int(frame[label].isna().sum())
     columns = [
-        dg.TableColumn(str(name), str(column.dtype), constraints=dg.TableColumnConstraints(nullable=_has_gaps(column)))
-        for name, column in frame.iloc[:, :_COLUMNS_SHOWN].items()
+        dg.TableColumn(name, dtypes[name], constraints=dg.TableColumnConstraints(nullable=bool(missing[name])))
+        for name in blocks.columns[:_COLUMNS_SHOWN]
     ]
-    return {
-        "dagster/row_count": len(frame),
+    found: Metadata = {
+        "dagster/row_count": rows,
         "dagster/column_schema": dg.TableSchema(columns),
-        "columns": frame.shape[1],
-        "cells_missing": int(frame.isna().to_numpy().sum()),
+        "columns": len(blocks.columns),
+        "cells_missing": int(missing.sum()),
     }
+    if label in blocks.columns:
+        # The largest classes first.
+        shares = (counts.sort_values(ascending=False, kind="stable") / max(counts.sum(), 1)).head(_CLASSES_SHOWN)
+        listed = {str(name): round(float(share), 9) for name, share in shares.items()}
+        found |= {"classes": len(counts), "rows_without_label": unlabelled}
+        found[CLASS_SHARES] = dg.MetadataValue.json(listed)
+    return found
 
 
-def of_classes(frame: pd.DataFrame, label: str) -> Metadata:
-    """Return the share of each class, where there is a label; the largest classes first.
-
-    Examples
-    --------
-    >>> of_classes(pd.DataFrame({"y": ["a", "a", "b", None]}), "y")["classes"]
-    2
-    """
-    if label not in frame.columns:
-        return {}
-    counts = frame[label].value_counts()
-    shares = (counts / max(counts.sum(), 1)).head(_CLASSES_SHOWN)
-    return {
-        "classes": len(counts),
-        "rows_without_label": int(frame[label].isna().sum()),
-        CLASS_SHARES: dg.MetadataValue.json({str(name): round(float(share), 9) for name, share in shares.items()}),
-    }
-
-
-def of_sides(table: ValidatedTable) -> Metadata:
+def of_sides(table: Table) -> Metadata:
     """Return how many rows stand on each side of the split."""
     return {f"{side}_rows": len(table.positions(side)) for side in SIDES}
 
@@ -96,10 +95,9 @@ def roles_table(roles: Mapping[str, ColumnRole]) -> dg.MetadataValue[Any]:
     )
 
 
-def same_columns(frame: pd.DataFrame, parent: str) -> Metadata:
-    """Return that every column comes from the column of the same name in a parent."""
-    names = [str(name) for name in frame.columns[:_COLUMNS_SHOWN]]
-    return _lineage({name: [(parent, name)] for name in names})
+def same_columns(columns: Sequence[str], parent: str) -> Metadata:
+    """Return the lineage of columns that have the same names in a parent."""
+    return _lineage({name: [(parent, name)] for name in columns[:_COLUMNS_SHOWN]})
 
 
 def of_encoder(encoder: TableEncoder) -> Metadata:
@@ -120,7 +118,7 @@ def of_encoder(encoder: TableEncoder) -> Metadata:
     return told
 
 
-def of_encoded(encoded: EncodedTable, encoder: TableEncoder) -> Metadata:
+def of_encoded(encoded: EncodedRows, encoder: TableEncoder) -> Metadata:
     """Return size, schema and lineage of the encoded rows."""
     columns = [dg.TableColumn(name, "float32") for name in encoded.names[:_COLUMNS_SHOWN]]
     return {
@@ -138,14 +136,14 @@ def of_encoded(encoded: EncodedTable, encoder: TableEncoder) -> Metadata:
     }
 
 
-def of_plan(plan: AllocationPlan, encoded: EncodedTable) -> Metadata:
+def of_plan(plan: AllocationPlan, encoded: EncodedRows) -> Metadata:
     """Return the split of the budget, and the curves it was read from."""
     from c2tc_pipeline.reports.exhibits import curves_exhibit, trace_exhibit
 
     allocation = plan.allocation
     exhibits: dict[str, Exhibit] = {}
     if plan.measured is not None:
-        curves = [found.curve for found in plan.measured]
+        curves = plan.measured
         exhibits["loss_curves"] = curves_exhibit(encoded.classes, encoded.class_rows, curves, allocation)
     if len(allocation.trace) > 1:
         exhibits["search"] = trace_exhibit(allocation)
@@ -226,8 +224,7 @@ def of_leaderboard(board: pd.DataFrame) -> Metadata:
 
 def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame]) -> Metadata:
     """Return the size of a page, and the picture that no single ratio has."""
-    from c2tc_pipeline.reports.exhibits import TITLES, ratio_exhibit
-    from c2tc_pipeline.reports.score_means import means_by_ratio
+    from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit
 
     means = means_by_ratio(scores)
     exhibits = {f"{metric}_by_ratio": ratio_exhibit(means, metric) for metric in TITLES} if len(means) else {}
@@ -264,8 +261,7 @@ def _pictures(exhibits: Mapping[str, Exhibit]) -> Metadata:
 
 def _rows_markdown(table: CondensedTable) -> str:
     """Return the condensed rows that stand for most source rows, in the columns of the source."""
-    from c2tc_pipeline.reports.markdown import markdown_table
-    from c2tc_pipeline.reports.markup import Column
+    from c2tc_pipeline.reports.markdown import Column, markdown_table
     from c2tc_pipeline.reports.wording import cell
 
     heaviest = np.argsort(-table.weight.to_numpy(), kind="stable")[:_ROWS_SHOWN]
@@ -299,7 +295,3 @@ def _lineage(behind: Mapping[str, Sequence[tuple[str, str]]]) -> Metadata:
         for name, columns in behind.items()
     }
     return {"dagster/column_lineage": dg.TableColumnLineage(deps)}
-
-
-def _has_gaps(column: pd.Series[Any]) -> bool:
-    return bool(column.isna().any())

@@ -1,7 +1,4 @@
-"""A table's results as a plain folder that a person can open: what the store holds under versions and writers' ids.
-
-The folder is a copy, made anew after each run and replaced as a whole; the store stays the place that counts.
-"""
+"""A table's results as a plain folder that a person can open, copied from the store after each run."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.stored import SCORES_NAME
+from c2tc_pipeline.evaluation.averages import SCORES_NAME
 from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.storage.artefact import check_target, publish_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.storage.store import ArtefactStore
@@ -35,15 +32,8 @@ def check_results_folder(folder: Path) -> None:
 def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
     """Copy the newest report, condensed tables and scores of a table into a folder, all or nothing.
 
-    Parameters
-    ----------
-    store : ArtefactStore
-        Where they are; every file is verified on its way.
-    spec : TableSpec
-        The table; ratios of it that were never made are left out.
-    folder : Path
-        Where they go: ``report.html``, and for each ratio a folder that ``CondensedTable.load`` reads. One that was
-        written here before is replaced.
+    The folder holds ``report.html`` and, for each ratio that was made, a folder that ``CondensedTable.load`` reads. One
+    that was written here before is replaced. Every file is verified as it is copied.
     """
 
     def write(directory: Path) -> None:
@@ -64,17 +54,7 @@ def report_page(folder: Path) -> Path:
 
 
 def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> pd.DataFrame:
-    """Return the scores of a table at some ratios, as ``gather_scores`` puts them together.
-
-    Parameters
-    ----------
-    store : ArtefactStore
-        Where they are.
-    table : str
-        The table.
-    ratios : sequence of float
-        Ratios at which it was scored.
-    """
+    """Return the scores of a table at some ratios, as ``gather_scores`` combines them."""
     from c2tc_pipeline.evaluation.averages import gather_scores
 
     cells: dict[tuple[str, float], pd.DataFrame] = {}

@@ -1,46 +1,49 @@
-"""What happens in a run, as it happens, in the words of people rather than of Dagster.
+"""The events of a run that a user at a terminal wants to see, and how they are printed.
 
-A run tells everything to the loggers of its job; the one made here turns the few events that matter into
-:class:`RunEvent` and drops the rest. How they are shown is in :mod:`c2tc_pipeline.pipeline.terminal`.
+A run logs all its events to the loggers of its job. :class:`RunWatch` turns the few that matter into :class:`RunEvent`,
+:class:`RunLines` prints a line for each. On a terminal the running step is shown with its time; in a file or a pipe
+there are plain lines only.
 """
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
-Kind = Literal["started", "made", "ended", "warned", "retrying", "waiting", "failed"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["started", "made", "kept", "ended", "warned", "retrying", "waiting", "failed"]
 
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
 _MISTAKES = ("InputError", "Failure")
+_SETS = ("condensed", "random", "whole")
+_METRICS = ("accuracy", "macro_f1")
+_NAME_WIDTH = 19
+_PARTITION_WIDTH = 15
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that a person who waits for a run wants to know.
+    """An event of a step, which is an asset, or an asset and a check.
 
-    Parameters
-    ----------
-    kind : str
-        ``"started"`` and ``"ended"`` come with every step; ``"made"`` is the end of a step that made an asset;
-        ``"warned"`` is a check that did not pass and stops nothing; ``"retrying"`` a step that failed and is tried
-        again; ``"waiting"`` one whose pool is full; ``"failed"`` one that is given up.
-    step : str
-        The step: an asset, or an asset and a check.
-    text : str
-        A sentence, where there is something to say.
-    seconds : float
-        How long it took, or how long until it is tried again.
-    cached : bool
-        Whether the costly part came from the cache.
-    mistake : bool
-        Of a failure: whether the person at the keyboard can mend it.
+    ``started`` and ``ended`` come with every step; ``made`` is the end of a step that made an asset; ``kept`` an asset
+    that is up to date; ``warned`` a failed check that stops nothing; ``retrying`` a failed step that is retried;
+    ``waiting`` one whose pool is full; ``failed`` one that is given up, with ``mistake`` if the user can fix it.
+    ``seconds`` is the duration of the step, or the time until the retry.
     """
 
     kind: Kind
@@ -51,26 +54,10 @@ class RunEvent:
     mistake: bool = False
 
 
-RunListener = Callable[[RunEvent], object]
-
-
 class RunWatch(logging.Handler):
-    """Listens to the runs of a job; a log handler, because loggers are what Dagster tells events to at once.
+    """A log handler that passes the events of runs to a listener as they happen, and keeps failures of the last run."""
 
-    Parameters
-    ----------
-    listener : callable
-        Told about each event.
-
-    Attributes
-    ----------
-    failures : list of RunEvent
-        Of the current run.
-    interrupted : bool
-        Whether somebody pressed Ctrl-C.
-    """
-
-    def __init__(self, listener: RunListener) -> None:
+    def __init__(self, listener: Callable[[RunEvent], object]) -> None:
         super().__init__()
         self._listener = listener
         self.interrupted = False
@@ -87,7 +74,7 @@ class RunWatch(logging.Handler):
 
         @dg.logger
         def watching(_: dg.InitLoggerContext) -> logging.Logger:
-            # Not known to the logging module, so that nothing that is set up there prints the events too.
+            # Not registered with the logging module, so that no configured handler prints the events too.
             chosen = logging.Logger("c2tc", logging.DEBUG)
             chosen.addHandler(self)
             return chosen
@@ -95,12 +82,12 @@ class RunWatch(logging.Handler):
         return watching
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note of an event; anything else that is logged goes nowhere."""
+        """Handle an event, and ignore all other log records."""
         event = getattr(record, "dagster_event", None)
         if event is not None:
-            self._note(event)
+            self._handle(event)
 
-    def _note(self, event: dg.DagsterEvent) -> None:
+    def _handle(self, event: dg.DagsterEvent) -> None:
         step = event.step_key or ""
         match event.event_type:
             case dg.DagsterEventType.STEP_START:
@@ -109,11 +96,11 @@ class RunWatch(logging.Handler):
                 hit = event.step_materialization_data.materialization.metadata.get("cache_hit")
                 self._cached[step] = bool(hit and hit.value)
             case dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-                self._note_check(step, event.asset_check_evaluation_data)
+                self._handle_check(step, event.asset_check_evaluation_data)
             case dg.DagsterEventType.STEP_SUCCESS:
                 seconds = event.step_success_data.duration_ms / 1e3
-                made = step in self._cached
-                self._listener(RunEvent("made" if made else "ended", step, "", seconds, self._cached.get(step, False)))
+                kind: Kind = "made" if step in self._cached else "ended"
+                self._listener(RunEvent(kind, step, "", seconds, self._cached.get(step, False)))
             case dg.DagsterEventType.STEP_UP_FOR_RETRY:
                 self._stop_if_interrupted(event.step_retry_data.error)
                 sentence, _ = _explain(event.step_retry_data.error)
@@ -121,26 +108,26 @@ class RunWatch(logging.Handler):
                 self._listener(RunEvent("retrying", step, sentence, wait))
             case dg.DagsterEventType.STEP_FAILURE:
                 self._stop_if_interrupted(event.step_failure_data.error)
-                self._note_failure(step, event.step_failure_data.error)
+                self._handle_failure(step, event.step_failure_data.error)
             case dg.DagsterEventType.RUN_FAILURE:
                 error = event.job_failure_data.error
                 self.interrupted |= _is_interrupt(error)
                 if not self.failures and not self.interrupted:
-                    self._note_failure("", error)
+                    self._handle_failure("", error)
             case dg.DagsterEventType.ENGINE_EVENT if "pool" in event.engine_event_data.metadata:
-                _let_interrupts_through()
+                _restore_interrupts()
                 self._listener(RunEvent("waiting", step, "another run has the device"))
 
-    def _note_check(self, step: str, check: Any) -> None:
+    def _handle_check(self, step: str, check: Any) -> None:
         if check.passed:
             return
-        told = check.description or f"The check {check.check_name} failed."
+        text = check.description or f"The check {check.check_name} failed."
         if check.blocking:
-            self._refusals[step] = told
+            self._refusals[step] = text
         else:
-            self._listener(RunEvent("warned", f"{check.asset_key.to_user_string()}: {check.check_name}", told))
+            self._listener(RunEvent("warned", f"{check.asset_key.to_user_string()}: {check.check_name}", text))
 
-    def _note_failure(self, step: str, error: Any) -> None:
+    def _handle_failure(self, step: str, error: Any) -> None:
         refusal = self._refusals.get(step)
         sentence, mistake = _explain(error) if refusal is None else (refusal, True)
         failed = RunEvent("failed", step, sentence, mistake=mistake)
@@ -148,8 +135,8 @@ class RunWatch(logging.Handler):
         self._listener(failed)
 
     def _stop_if_interrupted(self, error: Any) -> None:
-        # Dagster's retry policy would try a step again that was stopped with Ctrl-C. Raised here, outside of the step,
-        # the interrupt ends the run.
+        # Dagster's retry policy would retry a step that was stopped with Ctrl-C. Raised here, outside of the step, the
+        # interrupt ends the run.
         if _is_interrupt(error):
             self.interrupted = True
             raise KeyboardInterrupt
@@ -169,10 +156,10 @@ def _is_interrupt(error: Any) -> bool:
 
 
 def _explain(error: Any) -> tuple[str, bool]:
-    """Return what went wrong in one line, and whether it is a mistake of the person at the keyboard."""
+    """Return what went wrong in one line, and whether the user can fix it."""
     links = _chain(error)
     if not links:
-        return "The run ended without saying why.", False
+        return "The run ended without an error message.", False
     for link in links:
         if link.cls_name in _MISTAKES:
             return _first_line(link.message.partition(": ")[2]), True
@@ -184,7 +171,96 @@ def _first_line(text: str) -> str:
     return lines[0] if lines else "There is no message."
 
 
-def _let_interrupts_through() -> None:
-    # Between steps Dagster puts interrupts off until the next step begins, which here may take hours.
+def _restore_interrupts() -> None:
+    # Between steps Dagster delays interrupts until the next step begins, which here may take hours.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def progress_console() -> Console:
+    """Return a console on a copy of the error stream, because Dagster redirects the stream itself during a run."""
+    try:
+        descriptor = os.dup(sys.stderr.fileno())
+    except (OSError, io.UnsupportedOperation):
+        # Not a file of the operating system, so that it can't be redirected.
+        return Console(file=sys.stderr, highlight=False)
+    return Console(
+        file=os.fdopen(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1),
+        highlight=False,
+    )
+
+
+class RunLines:
+    """Prints a line for each event worth one; a context manager.
+
+    >>> lines = RunLines(Console(width=80))
+    >>> lines.begin("flights")
+    >>> with lines:
+    ...     lines(RunEvent("made", "encoder", seconds=11.94, cached=True))
+    ✓ encoder             flights            11.9 s  cached
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task: TaskID | None = None
+        self._partition = ""
+
+    def begin(self, partition: str) -> None:
+        """Note the partition of the next run."""
+        self._partition = partition
+
+    def __enter__(self) -> RunLines:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: RunEvent) -> None:
+        """Print an event."""
+        name, text = escape(event.step), escape(event.text)
+        columns = f"{name:<{_NAME_WIDTH}} {escape(self._partition):<{_PARTITION_WIDTH}}"
+        if event.kind in ("started", "ended", "made", "failed"):
+            self._show(f"{name} {escape(self._partition)}" if event.kind == "started" else None)
+        line = {
+            "made": f"[green]✓[/] {columns} {event.seconds:6.1f} s{'  cached' if event.cached else ''}",
+            "kept": f"[dim]= {columns}[/] up to date",
+            "warned": f"[yellow]! {columns}[/] {text}",
+            "retrying": f"[yellow]↻ {columns}[/] {text} Retried in {event.seconds:.0f} s.",
+            "waiting": f"[yellow]… {columns}[/] Waiting: {text}.",
+            "failed": f"[red]✗ {columns}[/] failed",
+        }.get(event.kind)
+        if line is not None:
+            # Not wrapped: the terminal does that, and a pipe needs no line breaks.
+            self._console.print(line, soft_wrap=True)
+
+    def _show(self, description: str | None) -> None:
+        """Show the running step, or none."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = None if description is None else self._progress.add_task(description, total=None)
+
+
+def scores_table(title: str, scores: pd.DataFrame, seconds: dict[float, float]) -> Table:
+    """Return the scores of one table, as ``gather_scores`` returns them, with a line for each ratio and model."""
+    shown = Table(title=escape(title), title_justify="left", box=None, header_style="dim", pad_edge=False)
+    shown.add_column("ratio")
+    shown.add_column("rows in → out", justify="right")
+    shown.add_column("model")
+    for heading in ("accuracy %", "macro-F1 %", "time"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for ratio in sorted(map(float, scores["ratio"].unique()), reverse=True):
+        cell = scores[scores["ratio"] == ratio]
+        for number, (model, found) in enumerate(cell.groupby("model", sort=False)):
+            rows_in, rows_out = (found[name].iloc[0] for name in ("rows_in", "rows_out"))
+            about = (f"{ratio:g}", f"{rows_in:,} → {rows_out:,}", f"{seconds[ratio]:.0f} s")
+            # Ratio, rows and time are shown with the first model of a cell.
+            first, size, took = about if number == 0 else ("", "", "")
+            by_set = found.set_index("training_set")
+            metrics = (" / ".join(f"{100 * by_set[name][each]:.1f}" for each in _SETS) for name in _METRICS)
+            shown.add_row(first, size, escape(str(model)), *metrics, took)
+    shown.caption = "Scores on test rows of models trained on: " + " / ".join(_SETS) + "."
+    shown.caption_justify = "left"
+    return shown

@@ -1,8 +1,6 @@
-"""The pipeline at a prompt: its jobs one after the other, in this process, on the instance that the dashboard shows.
+"""``c2tc run``: the jobs one after the other, in this process, on the instance that the dashboard shows.
 
-What belongs here: which runs make up a table, and what one failure means for the others. What a run tells is in
-:mod:`c2tc_pipeline.pipeline.run_events`, and what is left in a folder for people in
-:mod:`c2tc_pipeline.pipeline.results`.
+What is up to date, by the definition in :mod:`c2tc_pipeline.pipeline.ledger`, is not made again unless forced.
 """
 
 from __future__ import annotations
@@ -15,44 +13,35 @@ from typing import Protocol
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.instance import open_instance, runs_are_here
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.pipeline.instance import Workplace, end_dead_runs, open_instance, runs_are_local
+from c2tc_pipeline.pipeline.io_managers import artefact_key
+from c2tc_pipeline.pipeline.jobs import ASSETS
+from c2tc_pipeline.pipeline.ledger import Ingested, Ledger, guarded
 from c2tc_pipeline.pipeline.results import check_results_folder, export_results
 from c2tc_pipeline.pipeline.run_events import RunEvent, RunWatch
-from c2tc_pipeline.pipeline.run_processes import end_dead_runs
-from c2tc_pipeline.pipeline.workplace import Workplace
+from c2tc_pipeline.pipeline.versioning import Partition, Partitions
 from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline.tables.fingerprint import source_fingerprint
 
 LOGGER = "c2tc"
-# Whether a run that failed is launched again is for the person at the prompt to say, not for the daemon.
+# Whether a failed run is launched again is up to the user at the prompt, not to the daemon.
 TAGS = {"c2tc/launched_by": "c2tc run", "dagster/max_retries": "0"}
 
 
 class RunViewer(Protocol):
-    """Whoever watches the runs."""
+    """A listener to the events of runs."""
 
     def begin(self, partition: str) -> None:
-        """Be told the partition of the next run."""
+        """Note the partition of the next run."""
 
     def __call__(self, event: RunEvent) -> None:
-        """Be told an event of the run."""
+        """Handle an event of the run."""
 
 
 @dataclass
 class TableRun:
-    """What came of one table.
-
-    Parameters
-    ----------
-    table : str
-        The table.
-    seconds : dict of float to float
-        How long each ratio took, of those that were made.
-    failures : list of RunEvent
-        What went wrong, in the order in which it did.
-    folder : Path or None
-        Where its results are, when there are any.
-    """
+    """The outcome of one table: seconds for each ratio that is available, failures, and the folder of its results."""
 
     table: str
     seconds: dict[float, float] = field(default_factory=dict)
@@ -66,48 +55,26 @@ def run_tables(
     chosen: Mapping[str, Sequence[float]],
     out: Path,
     viewer: RunViewer,
+    *,
+    force: bool = False,
 ) -> tuple[list[TableRun], list[RunEvent]]:
-    """Materialise tables from their sources to their reports, and the leaderboard over all.
+    """Materialise the chosen ratios of tables from source to report, and the leaderboard over all.
 
     A table that fails does not stop the next one, and a ratio that fails does not stop the other ratios. What was made
-    before a failure stays.
-
-    Parameters
-    ----------
-    place : Workplace
-        Where the pipeline works.
-    catalogue : Catalogue
-        Its tables.
-    chosen : mapping of str to sequence of float
-        The ratios to make of each table.
-    out : Path
-        Results go into a folder here, one a table.
-    viewer : callable
-        Told what happens.
-
-    Returns
-    -------
-    list of TableRun
-        One for each chosen table.
-    list of RunEvent
-        What went wrong with the leaderboard.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C; runs that ended before are stored, and nothing of the one that did not.
+    before a failure, or before a KeyboardInterrupt, stays. With ``force`` everything is made again. Results go into one
+    folder per table below ``out``. Returns the outcome of each table, and the failures of the leaderboard.
     """
     store = place.store()
     for table in chosen:
         check_results_folder(out / table)
     with open_instance(place.home) as instance:
-        if runs_are_here(place.home):
+        if runs_are_local(place.home):
             end_dead_runs(instance)
-        jobs = _Jobs(place.definitions(catalogue), instance, viewer)
+        jobs = _Jobs(place, catalogue, instance, viewer, force)
         done = []
         for table, ratios in chosen.items():
-            made, reported = _run_table(jobs, table, ratios)
-            if reported:
+            made, has_report = _run_table(jobs, table, ratios)
+            if has_report:
                 export_results(store, catalogue[table], out / table)
                 made.folder = out / table
             done.append(made)
@@ -116,7 +83,7 @@ def run_tables(
 
 
 def _run_table(jobs: _Jobs, table: str, ratios: Sequence[float]) -> tuple[TableRun, bool]:
-    """Run what makes up one table; also tell whether its report was made."""
+    """Run the jobs of one table; also return whether it has a report."""
     made = TableRun(table)
     made.failures = jobs.run("ingest_job", table)
     if made.failures:
@@ -136,20 +103,32 @@ def _run_table(jobs: _Jobs, table: str, ratios: Sequence[float]) -> tuple[TableR
 class _Jobs:
     """The jobs of the pipeline, each run to its end before the next."""
 
-    def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance, viewer: RunViewer) -> None:
+    def __init__(
+        self, place: Workplace, catalogue: Catalogue, instance: dg.DagsterInstance, viewer: RunViewer, force: bool
+    ) -> None:
         self._viewer = viewer
         self._watch = RunWatch(viewer)
-        self._defs = dg.Definitions.merge(defs, dg.Definitions(loggers={LOGGER: self._watch.as_logger()}))
+        loggers = dg.Definitions(loggers={LOGGER: self._watch.as_logger()})
+        self._defs = dg.Definitions.merge(place.definitions(catalogue), loggers)
+        self._store = place.store()
+        self._catalogue = catalogue
         self._instance = instance
+        self._force = force
 
-    def run(self, job: str, partition: str | None) -> list[RunEvent]:
-        """Run a job and return what went wrong."""
+    def run(self, job: str, partition: Partition) -> list[RunEvent]:
+        """Make what is out of date of a job's partition, and return the failures."""
         self._viewer.begin(partition or "")
         self._watch.begin()
+        wanted = ASSETS[job] if self._force else self._out_of_date(job, partition)
+        for asset in ASSETS[job][: len(ASSETS[job]) - len(wanted)]:
+            self._viewer(RunEvent("kept", asset))
+        if not wanted:
+            return []
         # In this process, so that imports are paid for once and not for each step.
         result = self._defs.resolve_job_def(job).execute_in_process(
             instance=self._instance,
             partition_key=partition,
+            asset_selection=None if wanted == ASSETS[job] else [dg.AssetKey(asset) for asset in wanted],
             raise_on_error=False,
             run_config={"loggers": {LOGGER: {}}},
             tags=TAGS,
@@ -159,5 +138,24 @@ class _Jobs:
             self._instance.event_log_storage.free_concurrency_slots_for_run(result.run_id)
             raise KeyboardInterrupt
         if not result.success and not self._watch.failures:
-            raise RuntimeError(f"Run {result.run_id} of {job} failed without saying why.")
+            raise RuntimeError(f"Run {result.run_id} of {job} failed without an error.")
         return self._watch.failures
+
+    def _out_of_date(self, job: str, partition: Partition) -> Sequence[str]:
+        """Return the first asset of a job that is out of date or not in this store, and all that follow it."""
+        assets = ASSETS[job]
+        if job == "ingest_job" and self._source_changed(str(partition)):
+            return assets
+        ledger = Ledger.of_partition(self._instance, self._catalogue, partition)
+        for number, asset in enumerate(assets):
+            is_stored = self._store.latest(artefact_key(asset, partition)) is not None
+            if not is_stored or not ledger.is_current(asset, partition):
+                return guarded(assets[number:], assets)
+        return ()
+
+    def _source_changed(self, table: str) -> bool:
+        source = self._catalogue.resolve_source(self._catalogue[table])
+        try:
+            return Ingested.last(self._instance, table).is_older_than(source, source_fingerprint(source))
+        except (InputError, OSError):
+            return True  # the run tells what is wrong with it

@@ -1,67 +1,70 @@
-"""Sensors: a new source launches its table, a failed run is told to a webhook.
-
-What decides whether a source is new stands in :mod:`c2tc_pipeline.pipeline.deliveries`; how a message is posted in
-:mod:`c2tc_pipeline.pipeline.webhook`.
-"""
+"""Sensors that launch new sources and out-of-date partitions, and post failed runs to a webhook."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import time
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.deliveries import Ingested, unreadable
-from c2tc_pipeline.pipeline.intervals import seconds_between_looks
-from c2tc_pipeline.pipeline.jobs import ingest_job
-from c2tc_pipeline.pipeline.partitions import Partitions
-from c2tc_pipeline.pipeline.webhook import post_json
+from c2tc_pipeline.pipeline.ledger import Ingested, unreadable
+from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.fingerprint import source_fingerprint
 
-if TYPE_CHECKING:
-    from dagster._core.events import DagsterEvent
-
+INTERVAL_VARIABLE = "C2TC_SENSOR_SECONDS"
 WEBHOOK_VARIABLE = "C2TC_WEBHOOK_URL"
 DASHBOARD_VARIABLE = "C2TC_UI_URL"
-# Long enough for most copies to end between two looks, short enough for nobody to wait for it.
+AUTOMATION_SENSOR = "out_of_date_sensor"
+# Long enough for most copies of files to end between two ticks.
 SOURCE_INTERVAL_SECONDS = 60
+AUTOMATION_INTERVAL_SECONDS = 30
 FAILURE_INTERVAL_SECONDS = 30
-LONGEST_ERROR = 500
+MAX_ERROR_LENGTH = 500
+# Dagster gives one tick of a sensor a minute, and passes it up to five failed runs: 5 x (3 x 3 + 1.5) s is below it.
+WEBHOOK_TRIES = 3
+WEBHOOK_TIMEOUT_SECONDS = 3.0
+WEBHOOK_PAUSE_SECONDS = 0.5
+_NO_STEP = "The run ended before a step failed; see its log."
+
+
+def interval_seconds(default: int) -> int:
+    """Return the interval between ticks: ``C2TC_SENSOR_SECONDS``, or the sensor's default."""
+    wanted = os.environ.get(INTERVAL_VARIABLE, "").strip()
+    if not wanted:
+        return default
+    if not wanted.isascii() or not wanted.isdigit() or int(wanted) == 0:
+        raise InputError(f"{INTERVAL_VARIABLE} is {wanted!r}; set it to an integer number of seconds above 0.")
+    return int(wanted)
 
 
 def source_sensor(catalogue: Catalogue) -> dg.SensorDefinition:
     """Return the sensor that launches the ingest of each table whose source is new or changed.
 
-    A fingerprint has to be the same at two ticks in a row before it is acted on: a local file that is still being
-    copied has another one each time. A file with the same bytes as the ones ingested launches nothing. Each state of a
-    source is judged once, so a delivery that fails is not launched again before it changes; the nightly schedule does
-    that. A source that can't be read is named in the tick, and does not hold up the others.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-        The tables.
-
-    Returns
-    -------
-    SensorDefinition
-        Off until somebody turns it on.
+    A fingerprint must be the same at two ticks in a row before it is acted on, because a local file that is still being
+    copied has another one each time. A file with the same bytes as those ingested launches nothing. Each state of a
+    source is judged once, so that a delivery that fails is not launched again before it changes; the nightly schedule
+    does that. A source that can't be read is named in the tick, and does not delay the others.
     """
 
     @dg.sensor(
         name="source_sensor",
-        job=ingest_job,
-        minimum_interval_seconds=seconds_between_looks(SOURCE_INTERVAL_SECONDS),
+        job_name="ingest_job",
+        minimum_interval_seconds=interval_seconds(SOURCE_INTERVAL_SECONDS),
         default_status=dg.DefaultSensorStatus.STOPPED,
         description="Launches the ingest of each table whose source file is new or changed.",
     )
-    def look_at_sources(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        # Of each table: the fingerprint seen last, and the one that was judged last.
+    def launch_changed(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        # For each table: the fingerprint seen last, and the one judged last.
         before: dict[str, dict[str, str]] = json.loads(context.cursor) if context.cursor else {}
         after: dict[str, dict[str, str]] = {}
         requests, notes = [], []
@@ -74,89 +77,77 @@ def source_sensor(catalogue: Catalogue) -> dg.SensorDefinition:
                     continue
                 if fingerprint != state.get("seen"):
                     state["seen"] = fingerprint
-                    notes.append(f"{name}: its source is new or changed and is looked at again in the next tick.")
+                    notes.append(f"{name}: its source is new or changed and is checked again in the next tick.")
                     continue
                 ingested = Ingested.last(context.instance, name)
-                is_news = ingested.is_older_than(source, fingerprint)
+                is_new = ingested.is_older_than(source, fingerprint)
             except (InputError, OSError) as error:
                 notes.append(f"{name}: {unreadable(error)}")
                 context.log.warning(notes[-1])
                 continue
             state["judged"] = fingerprint
-            if is_news:
-                # The event makes a return to earlier bytes another delivery than their first one.
-                run_key = f"{name}:{fingerprint}:{ingested.event}"
-                requests.append(dg.RunRequest(run_key, partition_key=name))
+            if is_new:
+                # With the event, a return to earlier bytes is another delivery than their first one.
+                requests.append(dg.RunRequest(f"{name}:{fingerprint}:{ingested.event}", partition_key=name))
             else:
                 notes.append(f"{name}: its source holds the bytes that were ingested already.")
-        reason = " ".join(notes) or "No source changed."
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else reason,
+            skip_reason=None if requests else " ".join(notes) or "No source changed.",
             cursor=json.dumps(after, sort_keys=True),
         )
 
-    return look_at_sources
+    return launch_changed
+
+
+def automation_sensor(target: dg.AssetSelection) -> dg.AutomationConditionSensorDefinition:
+    """Return the sensor that evaluates the automation conditions; it is off until turned on."""
+    with warnings.catch_warnings():
+        # Evaluating on the code server is beta, and the only way to evaluate a condition of one's own.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.AutomationConditionSensorDefinition(
+            AUTOMATION_SENSOR,
+            target=target,
+            use_user_code_server=True,
+            # One run per partition: in a backfill, all tables would wait for the slowest.
+            emit_backfills=False,
+            minimum_interval_seconds=interval_seconds(AUTOMATION_INTERVAL_SECONDS),
+            description="Launches every partition whose algorithm, settings or parents' content changed.",
+        )
 
 
 def failure_sensor() -> dg.SensorDefinition:
     """Return the sensor that posts each failed run to the webhook in ``C2TC_WEBHOOK_URL``.
 
-    It is always there and always on, so that setting the variable is all there is to do; without it nothing is sent.
-    A webhook that does not answer is told of in the tick, and the failure is not posted later. ``C2TC_UI_URL``, the
-    address of the dashboard, adds a link to the run.
-
-    Returns
-    -------
-    SensorDefinition
-        For all jobs of this code location.
-
-    Examples
-    --------
-    >>> failure_sensor().name
-    'failure_sensor'
+    It is always on; without the variable it sends nothing. A webhook that does not answer is reported in the tick, and
+    the failure is not posted later. ``C2TC_UI_URL``, the address of the dashboard, adds a link to the run.
     """
 
     @dg.run_failure_sensor(
         name="failure_sensor",
-        minimum_interval_seconds=seconds_between_looks(FAILURE_INTERVAL_SECONDS),
+        minimum_interval_seconds=interval_seconds(FAILURE_INTERVAL_SECONDS),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Posts each failed run to the webhook in {WEBHOOK_VARIABLE}; sends nothing where that is not set.",
     )
-    def tell_of_failure(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
+    def post_failure(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
         url = os.environ.get(WEBHOOK_VARIABLE, "").strip()
         if not url:
             return dg.SkipReason(f"{WEBHOOK_VARIABLE} is not set, so nothing is sent.")
         problem = post_json(url, failure_message(context.dagster_run, context.get_step_failure_events()))
         if problem is None:
             return None
-        reason = f"The failure of run {context.dagster_run.run_id} was not told to the webhook: {problem}."
+        reason = f"The failure of run {context.dagster_run.run_id} was not posted to the webhook: {problem}."
         context.log.warning(reason)
         return dg.SkipReason(reason)
 
-    return tell_of_failure
+    return post_failure
 
 
-def failure_message(run: dg.DagsterRun, failures: Sequence[DagsterEvent]) -> dict[str, Any]:
-    """Return what is told of a failed run.
+def failure_message(run: dg.DagsterRun, failures: Sequence[dg.DagsterEvent]) -> dict[str, Any]:
+    """Return what is posted about a failed run; chat programs show its ``text``.
 
-    Of an error only a sentence meant for people is told, never the text of an unexpected one: that may hold anything.
-    The key ``text`` is what chat programs show.
+    Of an error only a sentence meant for people is posted, never the text of an unexpected one, which may hold secrets.
 
-    Parameters
-    ----------
-    run : DagsterRun
-        The run.
-    failures : sequence of DagsterEvent
-        The failures of its steps.
-
-    Returns
-    -------
-    dict
-        A JSON value.
-
-    Examples
-    --------
     >>> run = dg.DagsterRun("ingest_job", run_id="7d1e", tags={"dagster/partition": "flights|0.001"})
     >>> failure_message(run, [])["text"]
     'ingest_job failed for flights|0.001: The run ended before a step failed; see its log.'
@@ -178,24 +169,62 @@ def failure_message(run: dg.DagsterRun, failures: Sequence[DagsterEvent]) -> dic
     }
 
 
-_NO_STEP = "The run ended before a step failed; see its log."
-
-
-def _sentence(failure: DagsterEvent) -> str:
-    told = failure.step_failure_data
-    if told.user_failure_data is not None and told.user_failure_data.description:
-        return _first_line(told.user_failure_data.description)
-    error = told.error
+def _sentence(failure: dg.DagsterEvent) -> str:
+    failed = failure.step_failure_data
+    if failed.user_failure_data is not None and failed.user_failure_data.description:
+        return _first_line(failed.user_failure_data.description)
+    error = failed.error
     while error is not None and error.cause is not None:
         error = error.cause
     if error is None or error.cls_name is None:
         return "The step ended without an error; see its log."
     if error.cls_name in (InputError.__name__, "DagsterAssetCheckFailedError"):
-        # Both speak in one sentence that holds names only, Dagster's over two lines; before it stands the class.
+        # Both messages are one sentence of names only, Dagster's over two lines, after the name of the class.
         return _first_line(" ".join(error.message.partition(": ")[2].split()))
     return f"The step failed with {error.cls_name}; see its log."
 
 
 def _first_line(text: str) -> str:
     line = text.strip().partition("\n")[0]
-    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
+    return line if len(line) <= MAX_ERROR_LENGTH else line[: MAX_ERROR_LENGTH - 3] + "..."
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuse redirects, which would turn the post into a get and send it to a host that was not configured."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def post_json(url: str, message: Mapping[str, Any]) -> str | None:
+    """Post a message with a few retries; return None, or why it failed without the URL, which is a secret.
+
+    >>> post_json("ftp://host/secret", {"text": "hello"})
+    'its address does not begin with http:// or https://'
+    """
+    if not url.lower().startswith(("http://", "https://")):
+        return "its address does not begin with http:// or https://"
+    body = json.dumps(message).encode()
+    problem = ""
+    for attempt in range(WEBHOOK_TRIES):
+        if attempt:
+            time.sleep(WEBHOOK_PAUSE_SECONDS * attempt)
+        problem, is_transient = _post_once(url, body)
+        if not is_transient:
+            break
+    return problem or None
+
+
+def _post_once(url: str, body: bytes) -> tuple[str, bool]:
+    """Return what went wrong, empty if nothing did, and whether a retry may help."""
+    try:
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=WEBHOOK_TIMEOUT_SECONDS):
+            return "", False
+    except urllib.error.HTTPError as error:
+        return f"it answered {error.code}", error.code == 429 or error.code >= 500
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        return f"it could not be reached ({type(reason).__name__})", not isinstance(error, http.client.InvalidURL)
+    except ValueError:
+        return "its address is not a valid one", False

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from c2tc_pipeline.condensation.encoded import EncodedTable
+    from c2tc_pipeline.condensation.encoded import EncodedRows
     from c2tc_pipeline.condensation.plan import AllocationPlan
     from c2tc_pipeline.condensation.table import CondensedTable
     from c2tc_pipeline.encoding.base import TableEncoder
 else:
-    AllocationPlan = CondensedTable = EncodedTable = TableEncoder = Any
+    AllocationPlan = CondensedTable = EncodedRows = TableEncoder = Any
 
-__all__ = ["AllocationPlan", "CondensedTable", "EncodedTable", "TableEncoder"]
+__all__ = ["AllocationPlan", "CondensedTable", "EncodedRows", "TableEncoder"]

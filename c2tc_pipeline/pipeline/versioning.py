@@ -1,13 +1,13 @@
-"""What a partition of an asset is made from: its recipe.
+"""The graph of assets, their partitions, and the version key of each partition.
 
-Each materialisation carries two texts. Its *data version* is a hash of its content. Its *recipe*, an event tag, is a
-hash of everything that determined that content: the version of the algorithm, the settings of the table that this asset
-reads, and the data versions of its parents. A partition is out of date when the recipe by which it would be made now is
-not the one recorded. Because recipes name the parents' content and not their runs, a parent that is remade with the
-same content leaves its children up to date.
+Each materialisation records two hashes. Its *data version* is a hash of its content. Its *version key*, an event tag,
+is a hash of everything that determines the content: the algorithm's version, the settings of the table that this asset
+reads, and the data versions of its parents. A partition is out of date when its current version key differs from the
+recorded one. Version keys name the parents' content, not their runs: a parent remade with the same content leaves its
+children up to date.
 
-Where an asset reads a table both itself and through another parent, the two must agree: condensing the rows of today's
-delivery by the encoder of yesterday's would mix them up. Such a partition is *behind* and waits for that parent.
+Where an asset reads a table both directly and through another parent, the two must agree: condensing the rows of
+today's delivery by yesterday's encoder would mix them up. Such a partition is *behind* and waits for that parent.
 
 What an instance has recorded, and so what is out of date, is in :mod:`c2tc_pipeline.pipeline.ledger`.
 """
@@ -15,23 +15,25 @@ What an instance has recorded, and so what is out of date, is in :mod:`c2tc_pipe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import dagster as dg
 
 from c2tc_pipeline.allocation import ALLOCATION_VERSION
 from c2tc_pipeline.clustering import CLUSTER_VERSION, CURVE_VERSION
 from c2tc_pipeline.condensation import CONDENSED_VERSION
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION, ENCODER_VERSION
 from c2tc_pipeline.evaluation import SCORES_VERSION
-from c2tc_pipeline.pipeline.partitions import Partitions
 from c2tc_pipeline.reports import REPORT_VERSION
 from c2tc_pipeline.sources import READING_VERSION
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables import PREPARATION_VERSION
 from c2tc_pipeline.tables.spec import TableSpec
 
-RECIPE_TAG = "c2tc/recipe"
-# A tag may have at most 63 characters; 160 bits are more than enough to tell recipes apart.
-_RECIPE_LENGTH = 40
+VERSION_KEY_TAG = "c2tc/version_key"
+# A tag may have at most 63 characters; 160 bits are enough to tell version keys apart.
+_KEY_LENGTH = 40
 
 ALGORITHM_VERSIONS = {
     "raw_table": str(READING_VERSION),
@@ -44,7 +46,7 @@ ALGORITHM_VERSIONS = {
     "report": str(REPORT_VERSION),
     "leaderboard": str(REPORT_VERSION),
 }
-"""The version of each asset's algorithm, put together from the constants beside the algorithms."""
+"""The version of each asset's algorithm, composed of the constants beside the algorithms."""
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "raw_table": (),
@@ -53,83 +55,106 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "encoded_table": ("validated_table", "encoder"),
     "cluster_allocation": ("encoded_table",),
     "condensed_table": ("validated_table", "encoder", "encoded_table", "cluster_allocation"),
-    "evaluation_scores": ("validated_table", "condensed_table"),
+    "evaluation_scores": ("validated_table", "encoded_table", "condensed_table"),
     "report": ("condensed_table", "evaluation_scores"),
     "leaderboard": ("evaluation_scores",),
 }
-"""What each asset reads, in an order in which they can be made; those made on request only are not among them."""
+"""What each asset reads, in topological order."""
 
-# The version of an encoded table names the training rows behind it. That of the validated table names the test rows
-# too, which are of no concern to condensing.
+# The version of an encoded table names the training rows behind it. That of the validated table also names the test
+# rows, which condensing does not read.
 _NAMED_ELSEWHERE = {"condensed_table": {"validated_table"}}
 
 BY_CELL = frozenset({"cluster_allocation", "condensed_table", "evaluation_scores"})
 UNPARTITIONED = frozenset({"leaderboard"})
+DATASET = "dataset"
+RATIO = "ratio"
 
 Partition = str | None
+"""A partition key; None stands for the whole of an asset without partitions."""
 VersionOf = Callable[[str, str], str | None]
-"""Given an asset and a partition, its data version, or None while it has none."""
+"""Maps an asset and a partition to a data version, None while it has none."""
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The partitions of a catalogue: one per table, and the grid of tables times all listed ratios."""
+
+    datasets: dg.StaticPartitionsDefinition
+    grid: dg.MultiPartitionsDefinition
+
+    @classmethod
+    def of(cls, catalogue: Mapping[str, TableSpec]) -> Partitions:
+        """Return the partitions of a catalogue, the largest ratio first."""
+        datasets = dg.StaticPartitionsDefinition(list(catalogue))
+        ratios = sorted({ratio for spec in catalogue.values() for ratio in spec.ratios}, reverse=True)
+        by_ratio = dg.StaticPartitionsDefinition([repr(ratio) for ratio in ratios])
+        return cls(datasets, dg.MultiPartitionsDefinition({DATASET: datasets, RATIO: by_ratio}))
+
+    @staticmethod
+    def cell_key(table: str, ratio: float) -> str:
+        """Return the partition key of one table at one ratio.
+
+        >>> Partitions.cell_key("flights", 0.001)
+        'flights|0.001'
+        """
+        return f"{table}|{ratio!r}"
+
+    @staticmethod
+    def parse(partition_key: str) -> tuple[str, float | None]:
+        """Return the table and, for a cell of the grid, the ratio.
+
+        >>> Partitions.parse("flights|1e-05"), Partitions.parse("flights")
+        (('flights', 1e-05), ('flights', None))
+        """
+        table, _, ratio = partition_key.partition("|")
+        return table, float(ratio) if ratio else None
+
+
+def partition_keys(asset: str, catalogue: Mapping[str, TableSpec]) -> Sequence[Partition]:
+    """Return the partitions an asset should have; cells whose table does not list the ratio are left out."""
+    if asset in UNPARTITIONED:
+        return [None]
+    if asset in BY_CELL:
+        return [Partitions.cell_key(spec.name, ratio) for spec in catalogue.values() for ratio in spec.ratios]
+    return list(catalogue)
 
 
 def ancestors(asset: str) -> list[str]:
-    """Return everything an asset depends on, directly or not, first things first.
-
-    Examples
-    --------
-    >>> ancestors("encoded_table")
-    ['raw_table', 'validated_table', 'encoder']
-    """
+    """Return all direct and indirect parents of an asset, in topological order."""
     above = set(PARENTS[asset]).union(*(ancestors(parent) for parent in PARENTS[asset]))
     return [name for name in PARENTS if name in above]
 
 
 def in_between(asset: str) -> list[str]:
-    """Return what stands between an asset and another of its parents, so that the two have to agree.
-
-    Examples
-    --------
-    >>> in_between("encoded_table"), in_between("cluster_allocation")
-    (['encoder'], [])
-    """
+    """Return the ancestors that read one of the asset's parents themselves, so that the two have to agree."""
     return [name for name in ancestors(asset) if not set(PARENTS[asset]).isdisjoint(ancestors(name))]
 
 
 def gathers(asset: str) -> bool:
-    """Return whether an asset puts together cells of the grid, as many as there are, and is none itself.
-
-    Examples
-    --------
-    >>> gathers("report"), gathers("condensed_table")
-    (True, False)
-    """
+    """Return whether an asset aggregates the available cells of the grid, as reports and the leaderboard do."""
     return asset not in BY_CELL and not BY_CELL.isdisjoint(PARENTS[asset])
 
 
-def partition_keys(asset: str, catalogue: Mapping[str, TableSpec]) -> Sequence[Partition]:
-    """Return the partitions that an asset should have; None stands for the whole of an asset without partitions.
+def tables_of(partition: Partition, catalogue: Mapping[str, TableSpec]) -> Mapping[str, TableSpec]:
+    """Return the tables that a partition is made from."""
+    if partition is None:
+        return catalogue
+    table, _ = Partitions.parse(partition)
+    return {table: catalogue[table]} if table in catalogue else {}
 
-    Examples
-    --------
-    >>> tables = {"adult": TableSpec(name="adult", source="adult.csv", label="income", ratios=[0.1, 0.01])}
-    >>> partition_keys("encoder", tables), partition_keys("condensed_table", tables)
-    (['adult'], ['adult|0.1', 'adult|0.01'])
-    >>> partition_keys("leaderboard", tables)
-    [None]
-    """
-    if asset in UNPARTITIONED:
-        return [None]
-    return Partitions.wanted_cells(catalogue) if asset in BY_CELL else list(catalogue)
+
+def keys_above(asset: str, partition: Partition, ancestor: str, tables: Mapping[str, TableSpec]) -> list[str]:
+    """Return the partitions of an ancestor that a partition is made from, given the tables it is made from."""
+    if partition is not None and {asset, ancestor} <= BY_CELL:
+        return [partition]
+    return [key for key in partition_keys(ancestor, tables) if key is not None]
 
 
 def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict[str, Any]:
-    """Return the settings of a table that an asset reads, and no others.
+    """Return the settings of a table that an asset reads, and no others; the device does not change results.
 
-    The device does not count: the same comes out of every one of them, but for rounding.
-
-    Examples
-    --------
-    >>> spec = TableSpec(name="adult", source="adult.csv", label="income")
-    >>> settings_of("cluster_allocation", spec, 0.01)
+    >>> settings_of("cluster_allocation", TableSpec(name="adult", source="adult.csv", label="income"), 0.01)
     {'ratio': 0.01, 'seed': 0, 'allocation': 'hfils', 'gamma': 0.25, 'min_rows_per_condensed_row': 1}
     """
     match asset:
@@ -146,7 +171,7 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
             return {"ratio": ratio, **spec.settings.model_dump(mode="json", include=read)}
         case "condensed_table":
             read = {"seed", "representative", "min_rows_per_condensed_row"}
-            # A limit that only warns decides nothing about the table.
+            # A limit that only warns does not change the table.
             limit = spec.checks.repeated_rows if spec.checks.on_repeated_rows == "stop" else None
             return {"ratio": ratio, "repeated_rows": limit, **spec.settings.model_dump(mode="json", include=read)}
         case "evaluation_scores":
@@ -155,69 +180,28 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
             return {}
 
 
-def recipe(asset: str, settings: Mapping[str, Any], parents: Mapping[str, str]) -> str:
-    """Return the hash of all that determines a partition.
-
-    Parameters
-    ----------
-    asset : str
-        The asset.
-    settings : mapping
-        Its :func:`settings_of`.
-    parents : mapping of str to str
-        Data versions by ``asset/partition``.
-
-    Examples
-    --------
-    >>> parents = {"validated_table/adult": "v1"}
-    >>> recipe("encoder", {"seed": 0}, parents) == recipe("encoder", {"seed": 1}, parents)
-    False
-    """
+def version_key(asset: str, settings: Mapping[str, Any], parents: Mapping[str, str]) -> str:
+    """Return the hash of all that determines a partition; parents are data versions by ``asset/partition``."""
     content = {"algorithm": [asset, ALGORITHM_VERSIONS[asset]], "settings": settings, "parents": parents}
-    return hash_json(content)[:_RECIPE_LENGTH]
+    return hash_json(content)[:_KEY_LENGTH]
 
 
-def current_recipe(
+def current_version_key(
     asset: str, partition: Partition, catalogue: Mapping[str, TableSpec], version_of: VersionOf
 ) -> str | None:
-    """Return the recipe by which a partition would be made from given versions of its parents.
+    """Return the version key of a partition made from the given versions of its parents.
 
-    A report and the leaderboard gather the cells that there are: a missing one is left out. Anything else needs all of
-    its parents.
-
-    Parameters
-    ----------
-    asset : str
-        The asset.
-    partition : str or None
-        Its partition; None for an asset without partitions.
-    catalogue : mapping of str to TableSpec
-        The tables.
-    version_of : callable
-        Data version of an asset's partition, or None.
-
-    Returns
-    -------
-    str or None
-        None when a parent is missing, or when the catalogue does not ask for this partition.
-
-    Examples
-    --------
-    >>> tables = {"adult": TableSpec(name="adult", source="adult.csv", label="income")}
-    >>> current_recipe("encoder", "adult", tables, lambda asset, partition: None) is None
-    True
-    >>> len(current_recipe("encoder", "adult", tables, lambda asset, partition: "v1"))
-    40
+    None when a parent is missing, or when the catalogue does not list this partition. Reports and the leaderboard leave
+    missing cells out; any other asset needs all of its parents.
     """
     tables = tables_of(partition, catalogue)
     if partition not in partition_keys(asset, tables):
         return None
     versions: dict[str, str] = {}
     for parent in PARENTS[asset]:
-        keys = keys_above(asset, partition, parent, tables)
         found = {
-            f"{parent}/{key}": _named(parent, version)
-            for key in keys
+            f"{parent}/{key}": _content(parent, version)
+            for key in keys_above(asset, partition, parent, tables)
             if (version := version_of(parent, key)) is not None
         }
         if not found:
@@ -225,26 +209,11 @@ def current_recipe(
         if parent not in _NAMED_ELSEWHERE.get(asset, ()):
             versions |= found
     if partition is None:
-        return recipe(asset, {}, versions)
+        return version_key(asset, {}, versions)
     table, ratio = Partitions.parse(partition)
-    return recipe(asset, settings_of(asset, tables[table], ratio), versions)
+    return version_key(asset, settings_of(asset, tables[table], ratio), versions)
 
 
-def _named(parent: str, version: str) -> str:
-    """Return the content of a parent; a raw table's version names its source's bytes, not what was read of them."""
+def _content(parent: str, version: str) -> str:
+    """Return what names a parent's content; a raw table's version names its source's bytes, not how they were read."""
     return f"{version}, read by {ALGORITHM_VERSIONS[parent]}" if parent == "raw_table" else version
-
-
-def tables_of(partition: Partition, catalogue: Mapping[str, TableSpec]) -> Mapping[str, TableSpec]:
-    """Return the tables that a partition is made from."""
-    if partition is None:
-        return catalogue
-    table, _ = Partitions.parse(partition)
-    return {table: catalogue[table]} if table in catalogue else {}
-
-
-def keys_above(asset: str, partition: Partition, ancestor: str, tables: Mapping[str, TableSpec]) -> list[str]:
-    """Return the partitions of an ancestor that a partition is made from, given the tables it is made from."""
-    if partition is not None and {asset, ancestor} <= BY_CELL:
-        return [partition]
-    return [key for key in partition_keys(ancestor, tables) if key is not None]

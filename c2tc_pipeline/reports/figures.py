@@ -1,225 +1,244 @@
-"""The pictures of a condensed table: class shares, the table in two dimensions, seconds by stage.
-
-What belongs here: one function a picture, plain values in. The pictures of the search for the
-allocation are in ``search_figures.py``, what all are drawn with in ``drawing``.
-"""
+"""Figures of a condensed table: class shares, projection, loss curves, search trace, stage times, scores by ratio."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.reports.canvas import KeyEntry
-from c2tc_pipeline.reports.class_styles import COLOURS, OTHER_COLOUR, ClassStyle
-from c2tc_pipeline.reports.drawing.chart import Axis, Chart, Margins
-from c2tc_pipeline.reports.drawing.letters import words_width
-from c2tc_pipeline.reports.drawing.scales import Scale, linear_scale, logarithmic_scale
-from c2tc_pipeline.reports.drawing.shapes import Bar, Dots, Sheet, Words
-from c2tc_pipeline.reports.picture import FAINT_INK, INK
-from c2tc_pipeline.reports.wording import count, counted, number, seconds, share, shortened
+from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.clustering.loss_curves import LossCurve
+from c2tc_pipeline.reports.picture import (
+    COLOURS,
+    FAINT_INK,
+    INK,
+    OTHER_COLOUR,
+    ClassStyle,
+    Figure,
+    Picture,
+    bar_rows,
+    bar_text,
+    draw_legend,
+    draw_panels,
+    legend_height,
+    log_scale,
+    panel_rows,
+    plain_axis,
+    ratio_axis,
+)
+from c2tc_pipeline.reports.wording import count, counted, seconds, share, shortened
 
-MOST_BARS = 20
-MOST_DISCS = 2_000
-SPECK = 2.3
-"""The diameter of a source row."""
+MAX_BARS = 20
+MAX_DISCS = 2_000
+DENSE_POINTS = 1_000
+"""A projection of more points is embedded as PNG."""
 SKEWED = 50
 """From this ratio of the largest to the smallest share on, the axis is logarithmic so that all bars show."""
+Key = list[tuple[str, dict[str, Any]]]
+_DOT: dict[str, Any] = {"marker": "o", "linestyle": "none"}
+TRAINING_SETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "whole": ("whole table", {"color": FAINT_INK, "linestyle": "--", "linewidth": 1.5}),
+    "random": ("random rows", {"color": COLOURS[1], "linestyle": "-", "linewidth": 1.8}),
+    "condensed": ("condensed", {"color": COLOURS[0], "linestyle": "-", "linewidth": 2.2}),
+}
+"""Name and line style of each training set; the last is drawn on top."""
 
 
-def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> Sheet:
-    """Draw each class's share of the source rows and of the condensed rows.
-
-    Parameters
-    ----------
-    styles : sequence of ClassStyle
-        How each class is shown.
-    class_rows : sequence of int
-        Source rows per class.
-    counts : sequence of int
-        Condensed rows per class.
-
-    Returns
-    -------
-    Sheet
-        The picture.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.reports.class_styles import class_styles
-    >>> shares = class_shares(class_styles(["no", "yes"], [90, 10]), [90, 10], [6, 4])
-    >>> "60 %" in shares.svg()
-    True
-    """
+def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> Picture:
+    """Draw each class's share of the source rows and of the condensed rows."""
     bars = _share_bars(styles, class_rows, counts)
-    shares = bars[["before", "after"]].to_numpy()
-    scale = linear_scale(0, shares.max() * 1.12)
-    if shares.max() > SKEWED * shares.min():
-        # Room for the figure at the end of the longest bar, on a scale where distances are ratios.
-        low = shares.min() / 3
-        scale = logarithmic_scale(low, shares.max() * (shares.max() / low) ** 0.12)
-    below = Axis(scale, "share of all rows; pale: source table, full: condensed table", share)
-    chart = _bar_chart(bars["name"].tolist(), below, row_height=38)
-    thickness = 0.36
-    for place, bar in enumerate(bars.to_dict("records")):
-        for offset, value, colour in ((-1, bar["before"], bar["pale"]), (1, bar["after"], bar["colour"])):
-            _draw_bar(
-                chart,
-                place + offset * thickness / 2,
-                value,
-                thickness,
-                colour,
-                Words(0, 0, share(value), 10, FAINT_INK if offset < 0 else INK),
-            )
-    return chart.sheet
+    low, high = bars[["before", "after"]].to_numpy().min(), bars[["before", "after"]].to_numpy().max()
 
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        bar_rows(axes, list(bars["name"]))
+        places = np.arange(len(bars))
+        for column, colour, offset, ink in (("before", "pale", -0.18, FAINT_INK), ("after", "colour", 0.18, INK)):
+            axes.barh(places + offset, bars[column], 0.36, color=list(bars[colour]))
+            for place, value in enumerate(bars[column]):
+                bar_text(axes, share(value), value, place + offset, 10, color=ink)
+        # Leave space for the number at the end of the longest bar.
+        if high > SKEWED * low:
+            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.12, share)
+        else:
+            axes.set_xlim(0, high * 1.12)
+            plain_axis(axes.xaxis, share)
+        axes.set_xlabel("share of all rows; pale: source table, full: condensed table")
 
-def _bar_chart(names: Sequence[str], below: Axis, *, row_height: float) -> Chart:
-    """Return a chart with a row for each name, the first at the top; bars are still to be drawn."""
-    margins = Margins(max(words_width(name) for name in names) + 20)
-    height = margins.top + row_height * len(names) + margins.bottom
-    rows = Scale(len(names) - 0.5, -0.5, ())
-    chart = Chart(Sheet(height), below, rows, margins)
-    chart.draw_x()
-    for (_, y), name in zip(chart.points([below.scale.low] * len(names), range(len(names))), names, strict=True):
-        chart.sheet.add(Words(margins.left - 8, y, name, anchor="end"))
-    return chart
-
-
-def _draw_bar(chart: Chart, place: float, value: float, thickness: float, colour: str, end: Words) -> None:
-    """Draw a bar of a thickness in rows around a place, with words at its end."""
-    (left, top), (right, foot) = chart.points(
-        [chart.x.scale.low, max(value, chart.x.scale.low)], [place - thickness / 2, place + thickness / 2]
-    )
-    chart.sheet.add(Bar(left, top, right - left, foot - top, colour), replace(end, x=right + 4, y=(top + foot) / 2))
+    return Picture(draw, height=60 + 38 * len(bars))
 
 
 def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> pd.DataFrame:
-    """Return one row a pair of bars, the largest classes first when not all of them fit."""
+    """Return one row per pair of bars; of many classes the largest, and the others added up."""
     bars = pd.DataFrame(
-        {
-            "name": [style.short for style in styles],
-            "colour": [style.colour for style in styles],
-            "pale": [style.pale for style in styles],
-            "before": np.asarray(class_rows) / np.sum(class_rows),
-            "after": np.asarray(counts) / np.sum(counts),
-        }
-    )
-    if len(bars) <= MOST_BARS:
+        [(style.short, style.colour, style.pale) for style in styles], columns=["name", "colour", "pale"]
+    ).assign(before=np.asarray(class_rows) / np.sum(class_rows), after=np.asarray(counts) / np.sum(counts))
+    if len(bars) <= MAX_BARS:
         return bars
     bars = bars.sort_values("before", ascending=False, kind="stable", ignore_index=True)
-    kept, rest = bars.iloc[: MOST_BARS - 1], bars.iloc[MOST_BARS - 1 :]
-    together = ClassStyle(f"{count(len(rest))} others together", OTHER_COLOUR, named=False)
-    last = pd.DataFrame(
-        {
-            "name": [together.label],
-            "colour": [together.colour],
-            "pale": [together.pale],
-            "before": [rest["before"].sum()],
-            "after": [rest["after"].sum()],
-        }
-    )
-    return pd.concat([kept, last], ignore_index=True)
+    kept, rest = bars.iloc[: MAX_BARS - 1], bars.iloc[MAX_BARS - 1 :]
+    others = ClassStyle(f"{count(len(rest))} others together", OTHER_COLOUR, named=False)
+    last = [others.label, others.colour, others.pale, rest["before"].sum(), rest["after"].sum()]
+    return pd.concat([kept, pd.DataFrame([last], columns=bars.columns)], ignore_index=True)
 
 
-def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Sheet:
-    """Draw source rows and condensed rows in the plane of the first two principal components.
+def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
+    """Draw source and condensed rows on two principal components; ``points``: x, y, label, kind and weight.
 
-    Parameters
-    ----------
-    styles : sequence of ClassStyle
-        How each class is shown.
-    points : DataFrame
-        Columns ``x``, ``y``, ``label``, ``kind`` (``"source"`` or ``"condensed"``) and ``weight``.
-
-    Returns
-    -------
-    Sheet
-        The picture; of more than ``MOST_DISCS`` condensed rows an even selection is drawn.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.reports.class_styles import class_styles
-    >>> points = pd.DataFrame({"x": [0.0, 1.0, 0.5], "y": [0.0, 1.0, 0.4], "label": ["no", "yes", "no"],
-    ...                        "kind": ["source", "source", "condensed"], "weight": [1, 1, 80]})
-    >>> "</svg>" in projection(class_styles(["no", "yes"], [90, 10]), points).svg()
-    True
+    Of more than ``MAX_DISCS`` condensed rows every n-th by weight is drawn.
     """
     colour_of = {style.label: style.colour for style in styles}
     points = points.assign(colour=[colour_of.get(str(label), OTHER_COLOUR) for label in points["label"]])
     source = points[points["kind"] == "source"]
+    # The heaviest first, so that large discs do not hide small ones.
     condensed = points[points["kind"] == "condensed"].sort_values("weight", ascending=False, kind="stable")
-    heaviest, lightest = int(condensed["weight"].iloc[0]), int(condensed["weight"].iloc[-1])
-    # Every so many from the heaviest on: light and heavy rows stay in proportion.
-    condensed = condensed.iloc[:: -(-len(condensed) // MOST_DISCS)]
-    condensed = condensed.assign(diameter=[_diameter(weight, heaviest) for weight in condensed["weight"]])
+    max_weight, min_weight = int(condensed["weight"].iloc[0]), int(condensed["weight"].iloc[-1])
+    condensed = condensed.iloc[:: -(-len(condensed) // MAX_DISCS)]
+    condensed = condensed.assign(size=[_disc_size(weight, max_weight) for weight in condensed["weight"]])
+    key = _class_key(styles, _DOT)
+    key.append(("source row", {**_DOT, "color": FAINT_INK, "markersize": 2.3}))
+    for weight in dict.fromkeys((min_weight, max_weight)):
+        ring = {"color": FAINT_INK, "markerfacecolor": "white", "markersize": _disc_size(weight, max_weight)}
+        key.append((f"stands for {counted(weight, 'row', 'rows')}", {**_DOT, **ring}))
 
-    entries = [KeyEntry(style.short, style.colour) for style in styles if style.named]
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for colour, specks in source.groupby("colour", sort=False):
+            axes.plot(specks["x"], specks["y"], **_DOT, color=colour, markersize=2.3, markeredgewidth=0, alpha=0.3)
+        disc = {**_DOT, "markeredgecolor": "white", "markeredgewidth": 0.8, "alpha": 0.85}
+        for (size, shade), discs in condensed.groupby(["size", "colour"], sort=False):
+            axes.plot(discs["x"], discs["y"], **disc, color=shade, markersize=size)
+        # Equal units on both axes, so that distances can be compared.
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set(xlabel="first principal component", ylabel="second principal component")
+        plain_axis(axes.xaxis)
+        plain_axis(axes.yaxis)
+        draw_legend(figure, key)
+
+    return Picture(draw, height=460, dense=len(points) > DENSE_POINTS)
+
+
+def _disc_size(weight: int, max_weight: int) -> int:
+    """Return a diameter whose area grows with the weight, in steps of two that the eye can distinguish."""
+    return 2 * round(2 + 7 * (weight / max_weight) ** 0.5)
+
+
+def _class_key(styles: Sequence[ClassStyle], form: Mapping[str, Any]) -> Key:
+    """Return legend entries of the classes with colours of their own, and one for all others."""
+    key: Key = [(style.short, {**form, "color": style.colour}) for style in styles if style.named]
     if others := sum(not style.named for style in styles):
-        entries.append(KeyEntry(counted(others, "other class", "other classes"), OTHER_COLOUR))
-    entries.append(KeyEntry("source row", FAINT_INK, size=SPECK))
-    for weight in dict.fromkeys((lightest, heaviest)):
-        text = f"stands for {counted(weight, 'row', 'rows')}"
-        entries.append(KeyEntry(text, FAINT_INK, "ring", _diameter(weight, heaviest)))
-    chart = _plane(points["x"].to_numpy(), points["y"].to_numpy(), entries)
-    for shade, specks in source.groupby("colour", sort=False):
-        chart.sheet.add(Dots(chart.points(specks["x"], specks["y"]), SPECK, str(shade), 0.3))
-    # The largest first, so that small discs are not hidden behind them.
-    for _, discs in condensed.groupby(["diameter", "colour"], sort=False):
-        diameter, colour = float(discs["diameter"].iloc[0]), str(discs["colour"].iloc[0])
-        chart.sheet.add(Dots(chart.points(discs["x"], discs["y"]), diameter, colour, 0.85, edge="#ffffff"))
-    chart.draw_key(entries)
-    return chart.sheet
+        key.append((counted(others, "other class", "other classes"), {**form, "color": OTHER_COLOUR}))
+    return key
 
 
-def _plane(xs: np.ndarray, ys: np.ndarray, entries: Sequence[KeyEntry]) -> Chart:
-    """Return a chart on which one unit is as long across as it is up, so that distances can be compared."""
-    sheet = Sheet(460)
-    margins = Margins.around(Axis(linear_scale(ys.min(), ys.max()), "", number), entries)
-    across, up = sheet.width - margins.left - margins.right, sheet.height - margins.top - margins.bottom
-    unit = max(np.ptp(xs) / across, np.ptp(ys) / up, 1e-9) * 1.08
-    middle_x, middle_y = (xs.min() + xs.max()) / 2, (ys.min() + ys.max()) / 2
-    below = linear_scale(middle_x - unit * across / 2, middle_x + unit * across / 2)
-    aside = linear_scale(middle_y - unit * up / 2, middle_y + unit * up / 2)
-    chart = Chart(sheet, Axis(below, "first principal component", number), aside, margins)
-    chart.draw_x()
-    chart.draw_y(Axis(aside, "second principal component", number))
-    return chart
+def loss_curves(
+    styles: Sequence[ClassStyle], curves: Sequence[LossCurve], counts: Sequence[int], gamma: float
+) -> Picture:
+    """Draw each class's term of the objective against its condensed rows, and the chosen number; zeros are skipped."""
+    lines, marks = [], []
+    for curve, chosen in zip(curves, counts, strict=True):
+        divisor = curve.rows**gamma
+        positive = curve.wcss > 0
+        lines.append((curve.grid[positive], curve.wcss[positive] / divisor))
+        loss = curve.at(np.array([chosen]))[0] / divisor
+        marks.append(([chosen], [loss]) if loss > 0 else ([], []))
+    sizes, losses = (np.concatenate([part[axis] for part in [*lines, *marks]]) for axis in (0, 1))
+    if not len(losses):
+        text = "Every class has a loss of zero."
+        return Picture(lambda figure: figure.text(0.5, 0.5, text, ha="center", va="center"), height=80)
+    drawn = [style for style, line in zip(styles, lines, strict=True) if len(line[0]) or not style.named]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        # Grey classes first, behind the others.
+        for style, line, mark in sorted(zip(styles, lines, marks, strict=True), key=lambda parts: parts[0].named):
+            thin = (
+                {"linewidth": 1.8, "marker": "o", "markersize": 3.5}
+                if style.named
+                else {"linewidth": 0.7, "alpha": 0.5}
+            )
+            axes.plot(*line, color=style.colour, **thin)
+            size = 11 if style.named else 6
+            axes.plot(*mark, **_DOT, color=style.colour, markersize=size, markeredgecolor="white", zorder=3)
+        log_scale(axes, "x", sizes.min() / 1.15, max(sizes.max(), 2) * 1.15)
+        log_scale(axes, "y", losses.min() / 1.4, losses.max() * 1.4)
+        axes.set(xlabel="condensed rows of the class", ylabel="term in the objective")
+        draw_legend(figure, _class_key(drawn, {"marker": "o", "linewidth": 1.8}))
+
+    return Picture(draw, height=420)
 
 
-def _diameter(weight: int, heaviest: int) -> int:
-    """Return a disc's diameter: its area grows with the weight, from what can still be seen.
+def allocation_trace(allocation: Allocation) -> Picture:
+    """Draw the search for an allocation: proposals, the best objective so far, and the bound when it is known."""
+    steps = [step for step in allocation.trace if np.isfinite(step.proposed)]
+    iterations = [step.iteration for step in steps]
+    bound = [] if allocation.bound is None else [allocation.bound]
+    values = [*(step.proposed for step in steps), *(step.best for step in steps), *bound]
+    low, high = min(values), max(values)
+    line = {"color": COLOURS[0], "linewidth": 2.0}
+    ring = {**_DOT, "color": FAINT_INK, "markerfacecolor": "white", "markersize": 5}
+    dot = {**_DOT, "color": COLOURS[0], "markersize": 6}
+    dashes = {"color": COLOURS[1], "linewidth": 1.5, "linestyle": "--"}
 
-    In steps of two, which is what the eye can tell apart.
-    """
-    return 2 * round(2 + 7 * (weight / heaviest) ** 0.5)
+    def draw(figure: Figure) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        axes = figure.subplots()
+        axes.plot(iterations, [step.best for step in steps], drawstyle="steps-post", **line)
+        key: Key = [("best so far", line)]
+        for accepted, name, style in ((False, "rejected proposal", ring), (True, "accepted proposal", dot)):
+            shown = [(step.iteration, step.proposed) for step in steps if step.accepted == accepted]
+            if shown:
+                axes.plot(*zip(*shown, strict=True), **style)
+                key.append((name, style))
+        for value in bound:
+            axes.axhline(value, **dashes)
+            key.append(("lower bound", dashes))
+        if low > 0 and high / low > 10:
+            log_scale(axes, "y", low / 1.2, high * 1.2)
+        plain_axis(axes.yaxis)
+        plain_axis(axes.xaxis)
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set(xlabel="iteration", ylabel="objective")
+        draw_legend(figure, key)
+
+    return Picture(draw, height=340)
 
 
-def stage_seconds(stages: Mapping[str, float]) -> Sheet:
-    """Draw how long each stage took, in the order in which they ran.
+def stage_seconds(stages: Mapping[str, float]) -> Picture:
+    """Draw the seconds of each stage, in the order in which they ran."""
 
-    Parameters
-    ----------
-    stages : mapping of str to float
-        Seconds by stage.
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        bar_rows(axes, [shortened(name, 24) for name in stages])
+        axes.barh(range(len(stages)), list(stages.values()), 0.55, color=COLOURS[0])
+        for place, value in enumerate(stages.values()):
+            bar_text(axes, seconds(value), value, place, 11, color=INK)
+        axes.set_xlim(0, max(*stages.values(), 1e-9) * 1.12)
+        plain_axis(axes.xaxis)
+        axes.set_xlabel("seconds")
 
-    Returns
-    -------
-    Sheet
-        The picture.
+    return Picture(draw, height=60 + 28 * len(stages))
 
-    Examples
-    --------
-    >>> "12.3 s" in stage_seconds({"read": 0.4, "encode": 12.3}).svg()
-    True
-    """
-    names = [shortened(name, 24) for name in stages]
-    values = [float(value) for value in stages.values()]
 
-    below = Axis(linear_scale(0, max(*values, 1e-9) * 1.12), "seconds", number)
-    chart = _bar_chart(names, below, row_height=28)
-    for place, value in enumerate(values):
-        _draw_bar(chart, place, value, 0.55, COLOURS[0], Words(0, 0, seconds(value), 11))
-    return chart.sheet
+def score_by_ratio(means: pd.DataFrame, metric: str, title: str) -> Picture:
+    """Draw a score of models trained on condensed, random and all rows against the ratio, one panel per model."""
+    models = list(dict.fromkeys(means["model"]))
+    key = [entry for kind, entry in TRAINING_SETS.items() if kind in set(means["training_set"])]
+
+    def draw(figure: Figure) -> None:
+        for axes, model in zip(draw_panels(figure, models, sharey=True), models, strict=True):
+            panel = means[means["model"] == model].sort_values("ratio")
+            for kind, (_, look) in TRAINING_SETS.items():
+                line = panel[panel["training_set"] == kind]
+                bars = {"marker": "o", "markersize": 5, "capsize": 3}
+                axes.errorbar(line["ratio"], 100 * line[metric], 100 * line[f"{metric}_std"], **bars, **look)
+            ratio_axis(axes, np.sort(panel["ratio"].unique()))
+            plain_axis(axes.yaxis)
+        figure.supylabel(f"{title}, %", fontsize=12, color=FAINT_INK)
+        figure.supxlabel("ratio: condensed rows / rows", fontsize=12, color=FAINT_INK)
+        draw_legend(figure, reversed(key))
+
+    return Picture(draw, height=max(20 + 270 * panel_rows(len(models)), legend_height(len(key))))

@@ -1,90 +1,89 @@
-"""Markdown from values: escaping, tables, embedded pictures.
+"""Tables of formatted cells, and Markdown for Dagster's metadata and result files.
 
-What belongs here: what the metadata of a Dagster asset and the leaderboard are written with. Dagster's pages show an
-embedded SVG and an embedded PNG at its own size, in a window of its own; they drop HTML, so a picture has to be drawn
-in the size in which it shall be seen.
+Dagster's pages drop HTML but show embedded pictures at their own size.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from c2tc_pipeline.reports.markup import Column
-from c2tc_pipeline.reports.picture import Showable
 from c2tc_pipeline.reports.wording import printable
 
-MOST_SVG_BYTES = 45_000
-"""Above this a picture is embedded as PNG: metadata goes through the event log, again for each materialisation."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\](){}<>#!|~&$:@^=])")
-# Dagster's pages make links of what looks like an address after they have taken the backslashes away.
+# Dagster's pages turn what looks like an address into a link after they have removed the backslashes.
 _ADDRESS = re.compile(r"(?:(?<=http)|(?<=https)|(?<=ftp))(?=\\:)|(?<=www)(?=\.)|(?=\\@)", re.IGNORECASE)
-_NOTHING = "<!---->"
+# Numbers and plain words start nothing in Markdown; without backslashes they stay readable in the file.
+_HARMLESS = re.compile(r"(?:[^\W_]|[ ,;±%+()/'†—-]|\.(?!\w*[^\W\d])|: |:$|< )*")
 
 
 def markdown_escaped(value: Any) -> str:
-    """Return a value as Markdown that shows it as it is wherever it does not begin a line.
+    """Escape a value for Markdown, anywhere but at the start of a line.
 
-    Addresses of pages and people are parted by an empty comment, which nobody sees: else they would become links.
-
-    Examples
-    --------
-    >>> print(markdown_escaped("a_b|<i>"))
-    a\\_b\\|\\<i\\>
-    >>> print(markdown_escaped("http://host"))
-    http<!---->\\://host
+    Addresses of pages and people are broken up by an empty comment, or they would become links.
     """
-    return _ADDRESS.sub(_NOTHING, _punctuation_escaped(value))
+    return _ADDRESS.sub("<!---->", escape_punctuation(value))
 
 
-def _punctuation_escaped(value: Any) -> str:
+def escape_punctuation(value: Any) -> str:
+    """Put a backslash before every character that may start something in Markdown."""
     return _PUNCTUATION.sub(r"\\\1", printable(value))
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, and whether its cells are aligned to the right."""
+
+    title: Any
+    numeric: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that is more than text: emphasised (``"best"``, ``"second"``), linked, or behind a colour swatch."""
+
+    text: str
+    emphasis: str = ""
+    aside: str = ""
+    colour: str = ""
+    anchor: str = ""
+
+    def markdown(self) -> str:
+        """Return the cell as Markdown; swatch and link are for pages only."""
+        text = _escape_cell(self.text)
+        marked = {"best": f"**{text}**", "second": f"<u>{text}</u>"}.get(self.emphasis, text)
+        return " ".join(part for part in (marked, _escape_cell(self.aside)) if part)
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A table of formatted cells (text or :class:`Cell`) and a legend below it."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    legend: str = ""
+
+    def markdown(self) -> str:
+        """Return table and legend as Markdown."""
+        return f"{markdown_table(self.columns, self.rows)}\n\n{_escape_cell(self.legend)}"
+
+
+def columns(*titles: Any, numeric: Iterable[Any] = ()) -> list[Column]:
+    """Return columns with these titles; those in ``numeric`` are aligned to the right."""
+    right = set(numeric)
+    return [Column(title, title in right) for title in titles]
+
+
 def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table; heads and cells are escaped.
-
-    Examples
-    --------
-    >>> print(markdown_table([Column("name"), Column("rows", True)], [["a|b", 3]]))
-    | name | rows |
-    | --- | ---: |
-    | a\\|b | 3 |
-    """
-    lines = [[column.title for column in columns], *rows]
-    head, *body = [f"| {' | '.join(markdown_escaped(cell) for cell in line)} |" for line in lines]
-    rule = f"| {' | '.join('---:' if column.numeric else '---' for column in columns)} |"
-    return "\n".join([head, rule, *body])
+    """Return a Markdown table; titles and cells are escaped."""
+    head = [_escape_cell(column.title) for column in columns]
+    rule = ["---:" if column.numeric else "---" for column in columns]
+    body = [[cell.markdown() if isinstance(cell, Cell) else _escape_cell(cell) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *body))
 
 
-def picture_markdown(picture: Showable, alternative: str, caption: str = "") -> str:
-    """Return a picture that is part of the Markdown text itself.
-
-    Parameters
-    ----------
-    picture : Showable
-        The picture; it is embedded as SVG or, where that would be large, as PNG.
-    alternative : str
-        What it shows, for people who cannot see it.
-    caption : str
-        How to read it, below the picture.
-
-    Returns
-    -------
-    str
-        Markdown of at most some 60 kB.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.reports.picture import Picture
-    >>> line = Picture(lambda figure: figure.subplots().plot([1, 2, 3]), height=200)
-    >>> picture_markdown(line, "A line.")[:40]
-    '![A line.](data:image/svg+xml;base64,PD9'
-    """
-    kind, data = "svg+xml", picture.svg().encode()
-    if len(data) > MOST_SVG_BYTES:
-        kind, data = "png", picture.png()
-    image = f"![{_punctuation_escaped(alternative)}](data:image/{kind};base64,{base64.b64encode(data).decode()})"
-    return f"{image}\n\n{markdown_escaped(caption)}" if caption else image
+def _escape_cell(value: Any) -> str:
+    text = printable(value)
+    return text if _HARMLESS.fullmatch(text) else markdown_escaped(text)

@@ -1,31 +1,37 @@
-"""A picture: something that can be drawn, and the forms in which it leaves, SVG and PNG.
+"""Pictures drawn by matplotlib as deterministic SVG or PNG, and the axes, panels and legends that they share.
 
-What belongs here: what all pictures look like, and the sheet that matplotlib draws on. What does not: any picture.
-Those of a condensed table are drawn without matplotlib, with what is in ``drawing``; axes and keys of the others, such
-as those in ``score_figures.py``, are in ``canvas.py``.
-
-Text stays text in the SVG: the browser that shows it has letters for every script, the font that measures the picture
-has not. Nothing else of the outside world enters: the same input gives the same bytes.
+Text stays text in the SVG, so that the browser's fonts show scripts that the measuring font lacks. The same input gives
+the same bytes, whatever the user's matplotlib settings. matplotlib is imported when a picture is drawn.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
+
+import numpy as np
+
+from c2tc_pipeline.reports.wording import number, shortened
 
 WIDTH = 720
 INK = "#24292f"
 FAINT_INK = "#6b7280"
 RULE = "#e3e6ea"
-PNG_RESOLUTION = 96
-"""What browsers take an inch to have: PNG and SVG are shown in the same size."""
-PNG_COLOURS = 48
-
-STYLE: dict[Any, Any] = {
+# Okabe and Ito's palette, safe for common forms of colour blindness, without the yellow that vanishes on white.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2b2b2b")
+OTHER_COLOUR = "#a9adb3"
+NAME_LENGTH = 22
+LEGEND_LENGTH = 34
+PANELS_ACROSS = 2
+PAGE_SVG_BYTES = 150_000
+"""Pages embed larger pictures as PNG."""
+_PNG_COLOURS = 48
+_STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 12,
@@ -42,6 +48,8 @@ STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "grid.color": RULE,
     "grid.linewidth": 0.8,
+    "legend.fontsize": 11,
+    "legend.frameon": False,
     "xtick.color": RULE,
     "ytick.color": RULE,
     "xtick.labelcolor": FAINT_INK,
@@ -53,76 +61,169 @@ STYLE: dict[Any, Any] = {
 }
 
 Figure = Any
-"""A matplotlib figure; matplotlib is only imported when something is drawn."""
-
-
-class Showable(Protocol):
-    """What can be shown on a page, whoever draws it."""
-
-    def svg(self) -> str:
-        """Return the picture as a complete SVG document."""
-        ...
-
-    def png(self) -> bytes:
-        """Return the picture as a small PNG."""
-        ...
+Axes = Any
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that matplotlib draws when it is asked for.
+    """A function that draws on an empty matplotlib figure, with the figure's height in points.
 
-    Parameters
-    ----------
-    draw : callable
-        Draws on the empty figure that it is given.
-    height : int
-        Height of the picture; the width is always ``WIDTH``.
-
-    Examples
-    --------
-    >>> line = Picture(lambda figure: figure.subplots().plot([1, 2, 3]), height=200)
-    >>> line.svg().count("<svg "), line.png()[:4]
-    (1, b'\\x89PNG')
+    A ``dense`` picture has thousands of marks and is embedded as PNG.
     """
 
     draw: Callable[[Figure], Any]
-    height: int
+    height: float
+    dense: bool = False
 
     def svg(self) -> str:
-        """Return the picture as a complete SVG document without date, program name or outside references."""
+        """Return a complete SVG document without date, program name or outside references."""
         from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         buffer = io.StringIO()
-        with self._drawn() as figure:
-            # figure.savefig would draw everything twice, first for the layout, which drawing sees to anyway.
+        with self.drawn() as figure:
+            # Unlike figure.savefig this draws once: the layout is computed while drawing.
             FigureCanvasSVG(figure).print_svg(buffer, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         return buffer.getvalue()
 
     def png(self) -> bytes:
-        """Return the picture as a small PNG; it has few colours, which the eye does not miss in a diagram."""
+        """Return a PNG, 960 pixels wide, small because it has few colours."""
         from PIL import Image
 
-        full, small = io.BytesIO(), io.BytesIO()
-        with self._drawn() as figure:
-            figure.savefig(full, format="png", dpi=PNG_RESOLUTION)
-        image = Image.open(full).convert("RGB")
-        image.quantize(PNG_COLOURS, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
-        return small.getvalue()
+        buffer = io.BytesIO()
+        with self.drawn() as figure:
+            figure.canvas.draw()
+            image = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+        image.quantize(_PNG_COLOURS, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True)
+        return buffer.getvalue()
+
+    def data_uri(self, max_svg_bytes: int = PAGE_SVG_BYTES) -> str:
+        """Return the picture as a data URI: SVG, or PNG where it is dense or the SVG would exceed the limit."""
+        kind, data = "svg+xml", b"" if self.dense else self.svg().encode()
+        if self.dense or len(data) > max_svg_bytes:
+            kind, data = "png", self.png()
+        return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
     @contextmanager
-    def _drawn(self) -> Iterator[Figure]:
+    def drawn(self) -> Iterator[Figure]:
+        """Yield the drawn figure in the settings that it has to be rendered in."""
         import matplotlib
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         with matplotlib.rc_context(), warnings.catch_warnings():
-            # The measuring font lacks a letter, the browser does not.
+            # The measuring font lacks a glyph that the browser has.
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
-            # A matplotlibrc of the user's must not change the report.
             matplotlib.rcdefaults()
-            matplotlib.rcParams.update(STYLE)
-            figure = Figure(figsize=(WIDTH / 72, self.height / 72), layout="constrained")
+            matplotlib.rcParams.update(_STYLE)
+            # Browsers show 96 pixels per inch, so that PNG and SVG have the same size.
+            figure = Figure(figsize=(WIDTH / 72, self.height / 72), dpi=96, layout="constrained")
             FigureCanvasAgg(figure)
             self.draw(figure)
             yield figure
+
+
+@dataclass(frozen=True)
+class ClassStyle:
+    """How a class is shown; ``named`` classes have a colour of their own, the others share one grey."""
+
+    label: str
+    colour: str
+    named: bool
+
+    @property
+    def pale(self) -> str:
+        """The colour mixed with white."""
+        channels = (int(self.colour[start : start + 2], 16) for start in (1, 3, 5))
+        return "#" + "".join(f"{round(0.35 * channel + 0.65 * 255):02x}" for channel in channels)
+
+    @property
+    def short(self) -> str:
+        """The label, printable and short enough for a legend."""
+        return shortened(self.label, NAME_LENGTH)
+
+
+def class_styles(classes: Sequence[Any], class_rows: Sequence[int]) -> list[ClassStyle]:
+    """Give the largest classes a colour of their own and the others grey, in the order of ``classes``."""
+    by_size = sorted(range(len(classes)), key=lambda index: (-class_rows[index], index))
+    own_colour = dict(zip(sorted(by_size[: len(COLOURS)]), COLOURS, strict=False))
+    return [
+        ClassStyle(str(value), own_colour.get(index, OTHER_COLOUR), index in own_colour)
+        for index, value in enumerate(classes)
+    ]
+
+
+def plain_axis(axis: Any, form: Callable[[float], str] = number) -> None:
+    """Format the ticks of an axis without offsets, powers or mathtext."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
+
+
+def log_scale(axes: Axes, which: str, low: float, high: float, form: Callable[[float], str] = number) -> None:
+    """Make the ``"x"`` or ``"y"`` axis logarithmic from ``low`` to ``high``, with plain numbers at the ticks."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
+    # Within a decade powers of ten leave an axis without numbers.
+    if high / low < 10:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    plain_axis(axis, form)
+
+
+def ratio_axis(axes: Axes, ratios: np.ndarray, form: Callable[[float], str] = number) -> None:
+    """Make the x axis logarithmic over sorted ratios, with these at the ticks unless their labels would overlap."""
+    low, high = ratios[0] / 1.5, ratios[-1] * 1.5
+    log_scale(axes, "x", low, high, form)
+    if len(ratios) == 1 or np.diff(np.log(ratios)).min() > 0.18 * np.log(high / low):
+        axes.set_xticks(ratios, [form(ratio) for ratio in ratios])
+
+
+def bar_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Label one row of horizontal bars per name, the first at the top."""
+    axes.set_yticks(range(len(names)), names, color=INK)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def bar_text(axes: Axes, text: str, x: float, y: float, size: float = 9, **options: Any) -> None:
+    """Write text at the end of a bar."""
+    given = {"xytext": (4, 0), "textcoords": "offset points", "va": "center_baseline", "color": FAINT_INK, **options}
+    axes.annotate(text, (x, y), fontsize=size, **given)
+
+
+def draw_panels(figure: Figure, titles: Sequence[str], *, sharey: bool = False) -> list[Axes]:
+    """Return one axes per title, at most two side by side."""
+    grid = figure.subplots(
+        panel_rows(len(titles)), min(len(titles), PANELS_ACROSS), squeeze=False, sharey=sharey, sharex=False
+    )
+    for place, axes in enumerate(grid.flat):
+        if place < len(titles):
+            axes.set_title(shortened(titles[place], 40), loc="left", color=INK)
+        else:
+            axes.set_axis_off()
+    return list(grid.flat)[: len(titles)]
+
+
+def panel_rows(panels: int) -> int:
+    """Return the number of rows of panels."""
+    return -(-panels // PANELS_ACROSS)
+
+
+def draw_legend(figure: Figure, key: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Draw the legend of a figure into its right margin: pairs of text and matplotlib line style."""
+    from matplotlib.lines import Line2D
+
+    entries = [(shortened(text, LEGEND_LENGTH), Line2D([], [], **{"markersize": 6, **style})) for text, style in key]
+    texts, handles = [text for text, _ in entries], [handle for _, handle in entries]
+    figure.legend(handles, texts, loc="outside right upper", handlelength=2.0)
+
+
+def legend_height(entries: int) -> int:
+    """Return the height that a figure needs for its legend."""
+    return 40 + 20 * entries

@@ -1,7 +1,6 @@
-"""The report of a table over all its ratios: what the pipeline publishes.
+"""The report of a table over all its ratios, which the pipeline publishes.
 
-What belongs here: which sections it has and in which order. It holds no timings, so that the same condensed tables and
-scores give the same bytes, however long they took.
+It holds no timings, so that the same condensed tables and scores give the same bytes.
 """
 
 from __future__ import annotations
@@ -11,26 +10,20 @@ from collections.abc import Mapping
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
-from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.exhibits import ratio_exhibit, table_exhibits
-from c2tc_pipeline.reports.headline import explanation, ratios_section, tiles_section
-from c2tc_pipeline.reports.markup import Markup, element, link
-from c2tc_pipeline.reports.page import page
-from c2tc_pipeline.reports.score_means import means_by_ratio, timeless_means
-from c2tc_pipeline.reports.score_section import class_scores_section, scores_section
-from c2tc_pipeline.reports.sections import (
-    classes_section,
-    columns_section,
-    exhibits_section,
-    notices_section,
-    provenance_section,
-    rows_section,
+from c2tc_pipeline.reports.exhibits import TITLES, ReportSubject, means_by_ratio, ratio_exhibit, timeless_means
+from c2tc_pipeline.reports.html import (
+    class_scores_table,
+    ending_values,
+    explanation,
+    render_page,
+    repeated_rows,
+    scores_table,
+    table_values,
 )
-from c2tc_pipeline.reports.subject import ReportSubject
+from c2tc_pipeline.reports.markdown import Cell, ShownTable, columns
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 def render_table_report(
@@ -43,20 +36,9 @@ def render_table_report(
     name : str
         The table's name.
     tables : mapping of float to CondensedTable
-        The condensed table of each ratio, all of the same encoder; or anything with the attributes that
-        :class:`~c2tc_pipeline.reports.subject.ReportSubject` names.
+        The condensed table of each ratio, all of the same encoder.
     scores : mapping of float to DataFrame, optional
         What :func:`~c2tc_pipeline.evaluation.scores.evaluate_condensed` returned for a ratio; ratios may be missing.
-
-    Returns
-    -------
-    str
-        The page; the same tables and scores give the same text, whatever their timings.
-
-    Raises
-    ------
-    InputError
-        When there is no table.
 
     Examples
     --------
@@ -71,57 +53,52 @@ def render_table_report(
         raise InputError(f"Table {name!r} has no condensed table to report on; condense it at one ratio at least.")
     tables = {ratio: tables[ratio] for ratio in sorted(tables)}
     scores = {ratio: frame for ratio, frame in (scores or {}).items() if ratio in tables}
-    anchors = {ratio: f"ratio-{wording.ratio(ratio)}" for ratio in tables}
     first = next(iter(tables.values()))
-    shared = [notice for notice in first.notices if all(notice in table.notices for table in tables.values())]
+    # Notices that all ratios share are shown once.
+    shared = [str(notice) for notice in first.notices if all(notice in table.notices for table in tables.values())]
+    parts = []
+    for ratio, table in tables.items():
+        frame = scores.get(ratio, pd.DataFrame())
+        part = table_values(table, MAX_ROWS, None if frame.empty else scores_table(timeless_means(frame)))
+        part |= {"title": f"Ratio {wording.ratio(ratio)}", "anchor": _anchor(ratio)}
+        part["class_scores"] = class_scores_table(table, frame)
+        part["notices"] = [text for text in part["notices"] if text not in shared]
+        parts.append(part)
     means = means_by_ratio(scores)
-    return page(
+    return render_page(
+        "table_report.html",
         "Condensed table",
         name,
-        _contents(anchors, scored=not means.empty),
-        ratios_section(tables, anchors),
-        explanation(tables.values()),
-        notices_section(shared),
-        _scores_against_ratio(means),
-        *(
-            _ratio_section(ratio, table, scores.get(ratio, pd.DataFrame()), shared, anchors[ratio])
-            for ratio, table in tables.items()
-        ),
-        element("div", columns_section(first), anchor="columns"),
-        provenance_section(
-            {"seed": first.summary.get("seed"), **first.summary.get("settings", {})}, first.summary.get("versions", {})
-        ),
+        headline=_headline(tables),
+        notices=shared,
+        score_exhibits=[] if means.empty else [ratio_exhibit(means, metric) for metric in TITLES],
+        ratios=parts,
+        **ending_values(first, {"seed": first.summary.get("seed"), **first.summary.get("settings", {})}),
     )
 
 
-def _contents(anchors: Mapping[float, str], *, scored: bool) -> Markup:
-    links = [link("scores", "Scores")] if scored else []
-    links += [link(anchor, f"Ratio {wording.ratio(ratio)}") for ratio, anchor in anchors.items()]
-    return element("nav", *links, link("columns", "Columns"))
+def _anchor(ratio: float) -> str:
+    return f"ratio-{wording.ratio(ratio)}"
 
 
-def _scores_against_ratio(means: pd.DataFrame) -> Markup:
-    if means.empty:
-        return Markup("")
-    parts = []
-    for exhibit in (ratio_exhibit(means, metric) for metric in METRICS):
-        parts += [element("h3", exhibit.title), exhibit.html()]
-    return element("section", element("h2", "Scores against ratio"), *parts, anchor="scores")
-
-
-def _ratio_section(
-    ratio: float, table: ReportSubject, scores: pd.DataFrame, shared: list[Notice], anchor: str
-) -> Markup:
-    """Return all that is said about one ratio; notices that all ratios share are said once, elsewhere."""
-    return element(
-        "section",
-        element("h2", f"Ratio {wording.ratio(ratio)}", css="part"),
-        tiles_section(table),
-        notices_section([notice for notice in table.notices if notice not in shared], level=3),
-        scores_section(scores if scores.empty else timeless_means(scores), level=3),
-        class_scores_section(table, scores, level=3),
-        classes_section(table, level=3),
-        exhibits_section(table_exhibits(table), level=3),
-        rows_section(table, MOST_ROWS, level=3),
-        anchor=anchor,
-    )
+def _headline(tables: Mapping[float, ReportSubject]) -> ShownTable:
+    """Return the headline numbers, one row per ratio, each linked to its section."""
+    numbers = ("rows in", "rows out", "kept", "objective", "lower bound", "gap", "singletons", "repeated")
+    body = []
+    for ratio, table in tables.items():
+        summary = table.summary
+        rows_in, rows_out = int(summary["rows_in"]), int(summary["rows_out"])
+        body.append(
+            (
+                Cell(wording.ratio(ratio), anchor=_anchor(ratio)),
+                wording.count(rows_in),
+                wording.count(rows_out),
+                wording.one_in(rows_in, rows_out),
+                wording.number(summary.get("objective")),
+                wording.number(summary.get("bound")),
+                wording.share(summary.get("gap")),
+                wording.count(int((table.weight == 1).sum())),
+                wording.count(repeated_rows(table)["total"]),
+            )
+        )
+    return ShownTable(columns("ratio", *numbers, numeric=numbers), body, explanation(tables.values()))

@@ -1,7 +1,4 @@
-"""Numbers and names as people read them: the one place that rounds, groups digits and shortens.
-
-What belongs here: value in, short text out. What does not: markup; see ``markup.py``.
-"""
+"""Format numbers, shares, durations and names as short text for people."""
 
 from __future__ import annotations
 
@@ -13,31 +10,19 @@ import numpy as np
 import pandas as pd
 
 MISSING = "\N{EM DASH}"
-"""What stands where there is no value."""
-_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""Shown in place of a missing value."""
+_BIDI_CONTROLS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def printable(value: Any) -> str:
-    """Return a value as one line of text that XML, HTML and UTF-8 all accept.
+    """Return a value as one line of text that XML, HTML and UTF-8 accept.
 
-    Parameters
-    ----------
-    value : object
-        A class value, a column name, a sentence.
-
-    Returns
-    -------
-    str
-        The text with white space collapsed, and with the replacement character for each character that cannot
-        be stored (control characters, halves of surrogate pairs, code points that are no characters) or that
-        would turn the text around it to run the other way.
-
-    Examples
-    --------
-    >>> printable("two\\n lines\\x00")
-    'two lines\\ufffd'
+    White space is collapsed. Control characters, surrogates, noncharacters and bidirectional controls become the
+    replacement character.
     """
     text = " ".join(str(value).split())
+    if text.isprintable():
+        return text
     return "".join("\N{REPLACEMENT CHARACTER}" if _unprintable(character) else character for character in text)
 
 
@@ -45,52 +30,33 @@ def _unprintable(character: str) -> bool:
     return (
         unicodedata.category(character) in ("Cc", "Cs")
         or (ord(character) & 0xFFFE) == 0xFFFE
-        or unicodedata.bidirectional(character) in _TURNING
+        or unicodedata.bidirectional(character) in _BIDI_CONTROLS
     )
 
 
 def shortened(value: Any, limit: int) -> str:
-    """Return a value as printable text of at most ``limit`` characters.
-
-    Examples
-    --------
-    >>> shortened("a_very_long_name", 8)
-    'a_very_…'
-    """
+    """Return a value as printable text of at most ``limit`` characters."""
     text = printable(value)
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def count(value: int) -> str:
-    """Return a whole number with its digits grouped.
+def listed(values: Any, limit: int = 40) -> str:
+    """Return the distinct values, each shortened, separated by commas."""
+    return ", ".join(shortened(value, limit) for value in dict.fromkeys(values))
 
-    Examples
-    --------
-    >>> count(336776)
-    '336,776'
-    """
+
+def count(value: int) -> str:
+    """Return an integer with its digits grouped: ``336,776``."""
     return f"{int(value):,}"
 
 
 def counted(value: int, singular: str, plural: str) -> str:
-    """Return a whole number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "class", "classes"), counted(1200, "row", "rows")
-    ('1 class', '1,200 rows')
-    """
+    """Return an integer with its noun: ``1 class``, ``1,200 rows``."""
     return f"{count(value)} {singular if value == 1 else plural}"
 
 
 def number(value: float | None) -> str:
-    """Return a measured number with four significant digits, as few as needed.
-
-    Examples
-    --------
-    >>> [number(x) for x in (0.001, 12.3456, 81234.5, 2.5e-9, 3e15, None)]
-    ['0.001', '12.35', '81,234', '2.5e-09', '3e+15', '—']
-    """
+    """Return a number with four significant digits: ``0.001``, ``12.35``, ``81,234``, ``2.5e-09``."""
     if value is None or math.isnan(value):
         return MISSING
     if value and not 1e-4 <= abs(value) < 1e12:
@@ -103,13 +69,7 @@ def number(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share of one as a percentage that rounds nothing to none or to all.
-
-    Examples
-    --------
-    >>> [share(x) for x in (0.4312, 0.00042, 0.0, 1.0, 0.99996, None)]
-    ['43.1 %', '0.042 %', '0 %', '100 %', '99.996 %', '—']
-    """
+    """Return a fraction as a percentage; only 0 becomes ``0 %`` and only 1 becomes ``100 %``."""
     if value is None or math.isnan(value):
         return MISSING
     percent = 100 * value
@@ -121,25 +81,13 @@ def share(value: float | None) -> str:
 
 
 def one_in(source_rows: int, condensed_rows: int) -> str:
-    """Return how many source rows there are to one condensed row.
-
-    Examples
-    --------
-    >>> one_in(336776, 337), one_in(5, 2), one_in(7, 7)
-    ('1 : 999', '1 : 2.5', '1 : 1')
-    """
+    """Return the number of source rows per condensed row: ``1 : 999``, ``1 : 2.5``."""
     factor = source_rows / condensed_rows
     return f"1 : {factor:,.0f}" if factor >= 10 else "1 : " + f"{factor:.1f}".removesuffix(".0")
 
 
 def seconds(value: float) -> str:
-    """Return a duration in the units that suit its length.
-
-    Examples
-    --------
-    >>> [seconds(x) for x in (0.0004, 0.042, 1.5, 12.34, 119.96, 125, 7384)]
-    ['0.4 ms', '42 ms', '1.5 s', '12.3 s', '2 min 0 s', '2 min 5 s', '2 h 3 min']
-    """
+    """Return a duration in a suitable unit: ``42 ms``, ``12.3 s``, ``2 min 5 s``, ``2 h 3 min``."""
     if value < 1:
         return f"{number(float(f'{1000 * value:.2g}'))} ms"
     if value < 119.95:
@@ -149,13 +97,7 @@ def seconds(value: float) -> str:
 
 
 def cell(value: Any, limit: int = 60) -> str:
-    """Return one value of a user's table, without grouping digits: 2013 may be a year and 94103 a postcode.
-
-    Examples
-    --------
-    >>> cell(2013), cell(0.1234567), cell(1234567.8), cell("SFO"), cell(None)
-    ('2013', '0.123457', '1234568', 'SFO', '—')
-    """
+    """Return one value of a user's table, without grouping digits: 2013 may be a year and 94103 a postcode."""
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return MISSING
     if isinstance(value, (float, np.floating)):
@@ -165,22 +107,10 @@ def cell(value: Any, limit: int = 60) -> str:
 
 
 def percentage(mean: float, deviation: float) -> str:
-    """Word a score with its standard deviation, in percent.
-
-    Examples
-    --------
-    >>> percentage(0.8123, 0.0044)
-    '81.2 ± 0.4'
-    """
-    return f"{100 * mean:.1f} ± {100 * deviation:.1f}"
+    """Return a score with its standard deviation in percent (``81.2 ± 0.4``), a dash for NaN."""
+    return MISSING if math.isnan(mean) else f"{100 * mean:.1f} ± {100 * deviation:.1f}"
 
 
 def ratio(value: float) -> str:
-    """Word a ratio as it is written in a catalogue.
-
-    Examples
-    --------
-    >>> ratio(0.001), ratio(0.00005)
-    ('0.001', '0.00005')
-    """
+    """Return a ratio as it is written in a catalogue: ``0.00005``."""
     return f"{value:.12f}".rstrip("0").rstrip(".")

@@ -1,7 +1,6 @@
-"""Where tables come from: files, folders of parts, databases, S3 and OpenML behind one interface of Arrow batches.
+"""Read tables from files, folders, databases, S3 and OpenML as Arrow batches, and tell the version of their source.
 
-What belongs here: how a table is reached and read, and in which state its source is. What does not: what its columns
-are for.
+What columns are used for is decided in :mod:`c2tc_pipeline.tables`.
 """
 
 READING_VERSION = 1

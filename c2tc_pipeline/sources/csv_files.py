@@ -1,70 +1,45 @@
-"""CSV files: the values are read as text, types are decided over whole columns, then the text is cast.
+"""CSV files: dialect, text in blocks, types decided over whole columns, and the row at fault when a file is wrong.
 
-Where a file is larger than a few blocks it is read twice, so that memory is bounded by a block. Its dialect is found in
-:mod:`c2tc_pipeline.sources.csv_dialect`, the row at fault in :mod:`c2tc_pipeline.sources.csv_faults`.
+A file larger than a few blocks is read twice, for the types and for the values, so that memory is bounded by a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.sources.csv_dialect import Dialect, find_dialect, opened
-from c2tc_pipeline.sources.csv_faults import explain, unclosed_quotation
-from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS, CellType, ColumnGuess, arrow_type, cast_column
-from c2tc_pipeline.sources.file_state import file_digest, file_version
 from c2tc_pipeline.sources.location import Location
-from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, sliced
+from c2tc_pipeline.sources.source import BATCH_ROWS, FileSource, TableHeader, refuse_duplicate_columns, sliced
+from c2tc_pipeline.sources.values import MISSING_SPELLINGS, TextColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDINGS = (".csv", ".csv.gz")
-
 # A row must fit into two blocks; rows of megabytes are the sign of an unclosed quotation mark.
 BLOCK_BYTES = 1 << 22
-# Text of small files is kept between the two looks at it, so that they are read once.
+# Text of small files is kept between the two passes, so that they are read once.
 KEPT_BYTES = 1 << 26
+# The search for a fault never reads longer rows.
+LONGEST_ROW = 2 * BLOCK_BYTES
+DELIMITERS = (",", ";", "\t", "|")
+_SAMPLE_BYTES = 1 << 20
+_SAMPLE_ROWS = 50
 
 
-class CsvSource(Source):
-    """One CSV file, packed by gzip when its name ends in ``.gz``.
+class CsvSource(FileSource):
+    """One CSV file, compressed by gzip when its name ends in ``.gz``."""
 
-    Parameters
-    ----------
-    location : Location
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> path = os.path.join(tempfile.mkdtemp(), "t.csv")
-    >>> with open(path, "w") as file:
-    ...     _ = file.write("a;b\\n1;x\\n2;y\\n")
-    >>> [batch.to_pydict() for batch in CsvSource(Location.parse(path)).batches(["b"])]
-    [{'b': ['x', 'y']}]
-    """
-
-    def __init__(self, location: Location) -> None:
-        self.location = location
-
-    @property
-    def shown(self) -> str:
-        return str(self.location)
-
-    @property
-    def name(self) -> str:
-        return self.location.stem(ENDINGS)
+    endings = (".csv", ".csv.gz")
 
     def header(self) -> TableHeader:
         return TableHeader(find_dialect(self.location).names, rows=None)
-
-    def version(self) -> str:
-        return file_version(self.location)
-
-    def digest(self) -> str:
-        return file_digest(self.location)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -74,25 +49,33 @@ class CsvSource(Source):
         if not dialect.has_rows:
             yield pa.record_batch([pa.array([], pa.string()) for _ in wanted], names=wanted)
             return
-        # Both looks are at the same open file: one that is replaced in between stays what it was.
-        with opened(self.location) as stream:
-            types, kept = self._look(stream, dialect, wanted)
-            schema = pa.schema([(name, arrow_type(types[name])) for name in wanted])
-            text = _given_away(kept) if kept is not None else self._again(stream, dialect, wanted)
-            for batch in sliced(text, rows):
-                yield self._cast(batch, types, schema)
+        # Both passes read the same open file: one that is replaced in between stays what it was.
+        with _opened(self.location) as stream:
+            decided = [TextColumn(dialect.delimiter) for _ in wanted]
+            kept = self._decide(stream, dialect, wanted, decided)
+            schema = pa.schema([(name, column.type.arrow) for name, column in zip(wanted, decided, strict=True)])
+            if kept is None:
+                stream.seek(0)
+            batches: Iterable[pa.RecordBatch] = self._text(stream, dialect, wanted) if kept is None else kept
+            for batch in sliced(batches, rows):
+                try:
+                    cells = [column.convert(text) for column, text in zip(decided, batch.columns, strict=False)]
+                except pa.ArrowInvalid:
+                    # The first pass found all cells to be of these types.
+                    raise ConnectionError(
+                        f"The source {self.shown} changed while it was being read; read it again."
+                    ) from None
+                yield pa.RecordBatch.from_arrays(cells, schema=schema)
 
-    def _look(
-        self, stream: BinaryIO, dialect: Dialect, wanted: list[str]
-    ) -> tuple[dict[str, CellType], list[pa.RecordBatch] | None]:
-        """Decide the columns' types, and return the text too where it is small."""
-        guesses = {name: ColumnGuess(dialect.delimiter) for name in wanted}
+    def _decide(
+        self, stream: BinaryIO, dialect: Dialect, wanted: list[str], decided: list[TextColumn]
+    ) -> list[pa.RecordBatch] | None:
+        """Decide the columns' types, and return the text where it is small."""
         kept: list[pa.RecordBatch] | None = []
-        size = 0
-        last_cell = None
+        size, last_cell = 0, None
         for batch in self._text(stream, dialect, wanted):
-            for name, guess in guesses.items():
-                guess.look_at(batch.column(name))
+            for column, text in zip(decided, batch.columns, strict=False):
+                column.add(text)
             if batch.num_rows:
                 last_cell = batch.column(dialect.names[-1])[-1].as_py()
             size += batch.nbytes
@@ -100,21 +83,21 @@ class CsvSource(Source):
                 kept.append(batch)
             if size > KEPT_BYTES:
                 kept = None
-        self._refuse_swallowed_rows(dialect, last_cell)
-        return {name: guess.decided for name, guess in guesses.items()}, kept
-
-    def _again(self, stream: BinaryIO, dialect: Dialect, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        stream.seek(0)
-        return self._text(stream, dialect, wanted)
+        if last_cell is not None and ("\n" in last_cell or "\r" in last_cell):
+            # Arrow takes the rest of the file for the text of a quotation that never ends.
+            with _opened(self.location) as anew:
+                fault = _find_fault(anew, self.shown, dialect.delimiter, dialect.names, only_unclosed=True)
+            if fault is not None:
+                raise InputError(fault)
+        return kept
 
     def _text(self, stream: BinaryIO, dialect: Dialect, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted columns as text, and the last one, which shows rows that a quotation swallowed."""
+        """Yield the wanted columns as text, and the last one, which shows rows that an open quotation swallowed."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        fails = False
         try:
-            reader = arrow_csv.open_csv(
+            yield from arrow_csv.open_csv(
                 stream,
                 # With threads Arrow parses ahead as many blocks as the machine has cores, and a block of short cells
                 # takes fifty times its size; most of the time is spent on the types, which is not done there.
@@ -132,35 +115,196 @@ class CsvSource(Source):
                     strings_can_be_null=True,
                 ),
             )
-            yield from reader
         except pa.ArrowException:
-            fails = True
-        if fails:
-            with opened(self.location) as anew:
-                raise InputError(explain(anew, self.shown, dialect.delimiter, dialect.names))
+            raise _fault(self.location, dialect.delimiter, dialect.names) from None
 
-    def _cast(self, batch: pa.RecordBatch, types: dict[str, CellType], schema: pa.Schema) -> pa.RecordBatch:
-        import pyarrow as pa
 
-        try:
-            columns = [cast_column(batch.column(name), types[name]) for name in schema.names]
-        except pa.ArrowInvalid:
-            # The first look found all cells to be of these types.
-            raise ConnectionError(f"The source {self.shown} changed while it was being read; read it again.") from None
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+@dataclass(frozen=True)
+class Dialect:
+    """Delimiter and column names of a CSV file, lines up to the end of the header, and whether rows follow."""
 
-    def _refuse_swallowed_rows(self, dialect: Dialect, last_cell: str | None) -> None:
-        """Refuse a quotation that never ends: the fast reader takes the rest of the file for its text."""
-        if last_cell is None or not ("\n" in last_cell or "\r" in last_cell):
+    delimiter: str
+    names: tuple[str, ...]
+    header_lines: int
+    has_rows: bool
+
+
+def find_dialect(location: Location) -> Dialect:
+    """Find delimiter and header from the first rows of a file.
+
+    The delimiter is the one that divides the first rows into the most fields, the same number in each; where none does,
+    the one that divides the header into the most.
+    """
+    with _opened(location) as stream:
+        sample = stream.read(_SAMPLE_BYTES + 1)
+        is_whole = len(sample) <= _SAMPLE_BYTES
+        if not is_whole and b"\n" not in sample and b"\r" not in sample:
+            # The header alone fills the sample.
+            sample += stream.read(LONGEST_ROW - len(sample))
+    text = sample.decode("utf-8-sig", errors="replace")
+    if not text.strip():
+        raise InputError(f"The file {location} is empty; give a CSV file with a header and rows.")
+    # With the wrong delimiter a header of thousands of columns is one field.
+    with _fields_of_any_length():
+        candidates = [(delimiter, *_first_rows(text, delimiter, is_whole, location)) for delimiter in DELIMITERS]
+    delimiter, rows, header_lines = max(candidates, key=lambda found: _fit(found[1]))
+    # A header cell is empty where a table was written together with its row numbers.
+    names = tuple(name or f"column_{position}" for position, name in enumerate(rows[0], start=1))
+    refuse_duplicate_columns(names, str(location))
+    if any("\ufffd" in name for name in names):
+        raise _fault(location, delimiter, names)
+    return Dialect(delimiter, names, header_lines, has_rows=len(rows) > 1 or not is_whole)
+
+
+def _first_rows(text: str, delimiter: str, is_whole: bool, location: Location) -> tuple[list[list[str]], int]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: list[list[str]] = []
+    header_lines = 0
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                header_lines = header_lines or reader.line_num
+            if len(rows) > _SAMPLE_ROWS:
+                return rows[:-1], header_lines
+    except csv.Error:
+        if not rows:
+            raise InputError(f"The first line of {location} is no CSV header; check that it is a CSV file.") from None
+    # The sample may end in the middle of a row.
+    return rows if is_whole or len(rows) == 1 else rows[:-1], header_lines
+
+
+def _fit(rows: list[list[str]]) -> tuple[bool, int]:
+    width = len(rows[0])
+    return width > 1 and all(len(row) == width for row in rows), width
+
+
+@contextmanager
+def _opened(location: Location) -> Iterator[BinaryIO]:
+    """Open a file for reading, decompressed where its name ends in ``.gz``."""
+    with location.open() as stream:
+        if not location.name.lower().endswith(".gz"):
+            yield stream
             return
-        with opened(self.location) as stream:
-            fault = unclosed_quotation(stream, self.shown, dialect.delimiter)
-        if fault is not None:
-            raise InputError(fault)
+        try:
+            with gzip.open(stream) as content:
+                yield cast("BinaryIO", content)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            raise InputError(
+                f"The file {location} is not a whole gzip file (truncated or damaged); compress it anew."
+            ) from None
 
 
-def _given_away(kept: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches of which none stays in the list, so that text does not lie beside what it was cast to."""
-    kept.reverse()
-    while kept:
-        yield kept.pop()
+@contextmanager
+def _fields_of_any_length() -> Iterator[None]:
+    """Lift the csv module's limit on fields; rows have a limit of their own here."""
+    before = csv.field_size_limit(2 * LONGEST_ROW)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _fault(location: Location, delimiter: str, names: Sequence[str]) -> InputError:
+    """Return the error for a file that Arrow could not read: a second, slow pass finds the row."""
+    with _opened(location) as stream:
+        found = _find_fault(stream, str(location), delimiter, names)
+    return InputError(found or f"The file {location} can't be read as CSV; check that its quotation marks are closed.")
+
+
+class _RowTooLong(Exception):
+    """A row is longer than any that is read."""
+
+
+class _Rows:
+    """Rows of a CSV file with their numbers, one at a time.
+
+    Read as latin-1, so that rows can be counted whatever bytes they hold: delimiters, quotation marks and line ends are
+    the same bytes as in UTF-8.
+    """
+
+    def __init__(self, stream: BinaryIO, delimiter: str) -> None:
+        self._text = io.TextIOWrapper(stream, encoding="latin-1", newline="")
+        self._delimiter = delimiter
+        self._starts_row = True
+        # One text and no list of lines: a quotation may run over millions of short ones.
+        self.content = io.StringIO(newline="")
+        self.row, self.line, self.lines = -1, 1, 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for fields in csv.reader(self._read(), delimiter=self._delimiter):
+            if fields:
+                self.row += 1
+                yield fields
+            self._starts_row = True
+
+    def _read(self) -> Iterator[str]:
+        while text := self._text.readline(LONGEST_ROW):
+            if self._starts_row:
+                self.content = io.StringIO(newline="")
+                self.line, self.lines, self._starts_row = self.line + self.lines, 0, False
+            self.content.write(text)
+            self.lines += 1
+            if self.content.tell() >= LONGEST_ROW:
+                self.row += 1
+                raise _RowTooLong
+            yield text
+
+    def place(self, shown: str) -> str:
+        """Name the present row."""
+        return f"{'The header' if self.row == 0 else f'Data row {self.row}'} (line {self.line}) of {shown}"
+
+    def fields_of(self, *, strict: bool = False) -> list[str]:
+        """Parse the present row anew."""
+        self.content.seek(0)
+        *_, fields = csv.reader(self.content, delimiter=self._delimiter, strict=strict)
+        return fields
+
+
+def _find_fault(
+    stream: BinaryIO, shown: str, delimiter: str, names: Sequence[str], *, only_unclosed: bool = False
+) -> str | None:
+    """Say in one sentence what is wrong with a CSV file, in which row and column; None when nothing is found."""
+    rows, width, long_row = _Rows(stream, delimiter), len(names), None
+    with _fields_of_any_length():
+        try:
+            for fields in rows:
+                if only_unclosed:
+                    continue
+                if (fault := _row_fault(fields, names, rows, shown)) is not None:
+                    return fault
+                if long_row is None and rows.content.tell() > BLOCK_BYTES:
+                    longest = max(range(width), key=lambda position: len(fields[position]))
+                    long_row = _too_long(rows.place(shown), names[longest], BLOCK_BYTES)
+            if rows.row >= 0:
+                rows.fields_of(strict=True)
+        except _RowTooLong:
+            if only_unclosed:
+                return f"{rows.place(shown)} has a quotation mark that is never closed; close it."
+            return _too_long(rows.place(shown), names[min(len(rows.fields_of()), width) - 1], LONGEST_ROW)
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                return f"{rows.place(shown)} has a quotation mark that is never closed; close it."
+    return long_row
+
+
+def _row_fault(fields: list[str], names: Sequence[str], rows: _Rows, shown: str) -> str | None:
+    for position, field in enumerate(fields):
+        try:
+            field.isascii() or field.encode("latin-1").decode("utf-8")
+        except UnicodeDecodeError:
+            column = f", column {names[position]!r}," if rows.row and position < len(names) else ""
+            return f"{rows.place(shown)}{column} holds bytes that are not UTF-8; save the file as UTF-8."
+    if len(fields) == len(names):
+        return None
+    counted = f"{len(fields)} field{'' if len(fields) == 1 else 's'} where the header has {len(names)}"
+    if rows.lines > 1:
+        return f"{rows.place(shown)} has {counted} and runs over {rows.lines} lines; close its quotation mark."
+    return f"{rows.place(shown)} has {counted}; correct that row."
+
+
+def _too_long(where: str, column: str, limit: int) -> str:
+    return (
+        f"{where} is longer than {limit >> 20} MiB, in column {column!r}; shorten that value, or close the quotation "
+        "mark before it."
+    )

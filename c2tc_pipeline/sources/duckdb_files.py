@@ -1,4 +1,4 @@
-"""DuckDB files, streamed as Arrow batches; the file is opened for reading only, and nothing is installed."""
+"""DuckDB files, streamed as Arrow batches; opened for reading only, and no extension is installed."""
 
 from __future__ import annotations
 
@@ -7,40 +7,28 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.sources.database_files import DatabaseFile
-from c2tc_pipeline.sources.packages import needed
-from c2tc_pipeline.sources.selection import Selection, quoted
-from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins
-from c2tc_pipeline.sources.values import fitted, taken_schema
+from c2tc_pipeline.sources.databases import DatabaseFile, Selection, quoted
+from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_duplicate_columns
+from c2tc_pipeline.sources.values import pipeline_schema, with_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDINGS = (".duckdb", ".ddb")
-_AS_THEY_ARE = ("BOOLEAN", "VARCHAR", "DATE", "BLOB", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+# Types that Arrow and the pipeline have too; enums, lists and the like are read as text.
+_UNCHANGED = (
+    *("BOOLEAN", "VARCHAR", "DATE", "BLOB", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+)
 
 
 class DuckdbSource(DatabaseFile):
-    """One table of a DuckDB file, or a query's result.
+    """One table of a DuckDB file, or a query's result."""
 
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import duckdb
-    >>> from c2tc_pipeline.sources.location import Location
-    >>> path = os.path.join(tempfile.mkdtemp(), "people.duckdb")
-    >>> with duckdb.connect(path) as made:
-    ...     _ = made.execute("CREATE TABLE people AS SELECT 31::DECIMAL(9, 2) AS age, DATE '2020-08-09' AS since")
-    >>> source = DuckdbSource(Location.parse(path), Selection())
-    >>> source.header(), [str(kind) for kind in next(source.batches()).schema.types]
-    (TableHeader(columns=('age', 'since'), rows=1), ['double', 'timestamp[us]'])
-    """
-
-    endings = ENDINGS
+    kind = "duckdb"
+    endings = (".duckdb", ".ddb")
 
     def header(self) -> TableHeader:
-        with self._connected() as connection:
-            selection = self._chosen(connection)
+        with self._connected() as (connection, selection):
             names = tuple(self._types(connection, selection))
             # A table knows its rows; a query would have to be answered.
             counted = selection.table is not None
@@ -48,42 +36,29 @@ class DuckdbSource(DatabaseFile):
             return TableHeader(names, rows)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        with self._connected() as connection:
-            selection = self._chosen(connection)
+        with self._connected() as (connection, selection):
             types = self._types(connection, selection)
             wanted = self.chosen(columns, list(types))
-            chosen = ", ".join(f"{_read_as(name, types[name])} AS {quoted(name)}" for name in wanted)
+            chosen = ", ".join(f"{_expression(name, types[name])} AS {quoted(name)}" for name in wanted)
             reader = connection.sql(f"SELECT {chosen} FROM {selection.origin()}").to_arrow_reader(rows)
-            schema = taken_schema(reader.schema, widened=True)
-            is_empty = True
-            for batch in reader:
-                is_empty = False
-                yield fitted(batch, schema)
-            if is_empty:
-                yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-
-    def _chosen(self, connection: Any) -> Selection:
-        found = connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
-        )
-        return self.chosen_selection([name for (name,) in found.fetchall()])
+            yield from with_schema(reader, pipeline_schema(reader.schema, widened=True))
 
     def _types(self, connection: Any, selection: Selection) -> dict[str, str]:
         described = connection.execute(f"DESCRIBE {selection.sql()}").fetchall()
-        refuse_twins([name for name, *_ in described], self.shown)
+        refuse_duplicate_columns([name for name, *_ in described], self.shown)
         return {name: str(kind) for name, kind, *_ in described}
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        duckdb = needed("duckdb", self.shown)
+    def _connected(self) -> Iterator[tuple[Any, Selection]]:
+        duckdb = self.needed("duckdb")
+        settings = {"autoinstall_known_extensions": "false"}
         with self.local_file() as path:
             try:
-                with duckdb.connect(
-                    str(path), read_only=True, config={"autoinstall_known_extensions": "false"}
-                ) as connection:
-                    yield connection
+                with duckdb.connect(str(path), read_only=True, config=settings) as connection:
+                    found = connection.execute(
+                        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1"
+                    )
+                    yield connection, self.checked_selection([name for (name,) in found.fetchall()])
             except duckdb.IOException as error:
                 if "lock" in str(error):
                     raise ConnectionError(f"The file {self.shown} is being written by another program.") from None
@@ -93,12 +68,10 @@ class DuckdbSource(DatabaseFile):
                 raise InputError(f"The source {self.shown} can't be read: {said}; check table and query.") from None
 
 
-def _read_as(name: str, kind: str) -> str:
-    """Return the expression that reads a column in a type that the pipeline takes."""
+def _expression(name: str, kind: str) -> str:
+    """Return the expression that reads a column in a type of the pipeline."""
     if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")):
         return f"CAST({quoted(name)} AS DOUBLE)"
     if kind == "INTERVAL":
         return f"epoch({quoted(name)})"
-    if kind.startswith("TIMESTAMP") or kind in _AS_THEY_ARE or kind in ("UTINYINT", "USMALLINT", "UINTEGER"):
-        return quoted(name)
-    return quoted(name) if kind == "UBIGINT" else f"CAST({quoted(name)} AS VARCHAR)"
+    return quoted(name) if kind.startswith("TIMESTAMP") or kind in _UNCHANGED else f"CAST({quoted(name)} AS VARCHAR)"

@@ -1,49 +1,35 @@
-"""Where a table's bytes are and how to open them: a local path, ``s3://`` or ``memory://``.
+"""Open files at a local path, ``s3://`` or ``memory://``, tell their version, and keep secrets out of messages.
 
-No file format is known here. Messages never show user names, passwords or signatures of an address, nor
-anything of the storage options.
+File formats don't belong here. Messages never show user names, passwords or signatures of an address, nor storage
+options.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from c2tc_pipeline.common.errors import InputError, one_line
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest, one_line
 
 REMOTE_SCHEMES = ("s3", "memory")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 # Where settings begin, by a question mark or by a name and its value that lack one.
 _SETTINGS = re.compile(r"[?#]|[&;](?=[^/]*=)")
-# What stands between "//" and "/" when all of a user is gone: a name, a number in brackets, a port.
+# The host between "//" and "/" without its user: a name or a number in brackets, and a port.
 _HOST = re.compile(r"([^\s:@\[\]\\]*|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?")
 
 
 @dataclass(frozen=True)
 class Location:
-    """The address of one file.
-
-    Parameters
-    ----------
-    scheme : str
-        ``"file"`` or one of the remote schemes.
-    path : str
-        A local path, or the whole address.
-    storage_options : mapping
-        Handed to the remote file system; never shown.
-
-    Examples
-    --------
-    >>> Location.parse("s3://bucket/tables/adult.parquet").name
-    'adult.parquet'
-    """
+    """The address of one file: a local path (scheme ``"file"``), or the whole address of a remote one."""
 
     scheme: str
     path: str
@@ -51,13 +37,7 @@ class Location:
 
     @classmethod
     def parse(cls, source: str | Path, storage_options: Mapping[str, Any] | None = None) -> Location:
-        """Read an address, refusing what can't be opened or would give a secret away.
-
-        Examples
-        --------
-        >>> Location.parse("file:///data/adult.csv").path
-        '/data/adult.csv'
-        """
+        """Parse an address; refuse what can't be opened and what carries a password."""
         text = os.fspath(source)
         if not text:
             raise InputError("The source of the table is empty; give a path or an s3:// address.")
@@ -76,45 +56,49 @@ class Location:
     @property
     def name(self) -> str:
         """The last part of the path."""
-        path = self.path if self.scheme == "file" else re.split("[?#]", self.path.partition("://")[2])[0]
-        path = path if self.scheme == "file" or "/" in path else ""
-        return path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+        if self.scheme == "file":
+            return self.path.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+        path = re.split("[?#]", self.path.partition("://")[2])[0]
+        return path.rstrip("/").rpartition("/")[2] if "/" in path else ""
 
     def stem(self, endings: tuple[str, ...]) -> str:
-        """The last part of the path without the longest of some endings.
-
-        Examples
-        --------
-        >>> Location.parse("tables/people.2020.csv.gz").stem((".csv", ".csv.gz"))
-        'people.2020'
-        """
-        for ending in sorted(endings, key=len, reverse=True):
-            if self.name.lower().endswith(ending):
-                return self.name[: -len(ending)]
-        return self.name
+        """The last part of the path without the longest of some endings."""
+        fitting = [ending for ending in endings if self.name.lower().endswith(ending)]
+        return self.name[: -max(map(len, fitting))] if fitting else self.name
 
     def __str__(self) -> str:
         return one_line(self.path) if self.scheme == "file" else without_secrets(self.path)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open for reading; what its user can mend becomes an ``InputError``, what may pass an ``OSError``.
-
-        Examples
-        --------
-        >>> with Location.parse("no/such.csv").open() as file:
-        ...     pass
-        Traceback (most recent call last):
-        ...
-        c2tc_pipeline.common.errors.InputError: There is no file no/such.csv: the folder no does not exist; check the
-        path.
-        """
+        """Open for reading; ``InputError`` for mistakes of the user, ``OSError`` for what may pass."""
         if self.scheme == "file":
             with self._open_local() as local:
                 yield local
-            return
-        with self._translated(), self._filesystem().open(self.path, "rb") as remote:
-            yield cast("BinaryIO", remote)
+        else:
+            with self._translated(), self._filesystem().open(self.path, "rb") as remote:
+                yield cast("BinaryIO", remote)
+
+    def version(self) -> str:
+        """Return a mark of the file's present state: its size in bytes, then what tells one state from another.
+
+        Locally that is the time of the last change and the inode: a file renamed over another may have the same size
+        and time. On S3 it is the ETag.
+        """
+        with self.open() as file:
+            if self.scheme == "file":
+                state = os.fstat(file.fileno())
+                return f"{state.st_size}-{state.st_mtime_ns}-{state.st_ino}"
+            if self.scheme == "s3":
+                details = file.details  # type: ignore[attr-defined]  # of s3fs: the server's answer to opening
+                # Servers choose what an ETag looks like; its hash is short and of plain letters.
+                return f"{details['size']}-{hashlib.sha256(details['ETag'].encode()).hexdigest()[:32]}"
+            return f"{file.seek(0, os.SEEK_END)}-{self.digest()[:32]}"
+
+    def digest(self) -> str:
+        """Return the sha256 of the file's bytes, read in pieces."""
+        with self.open() as file:
+            return hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
 
     def is_folder(self) -> bool:
         """Whether this is a folder, or on S3 the beginning of several keys."""
@@ -124,11 +108,11 @@ class Location:
             except (OSError, ValueError):
                 # A name that no file can have.
                 return False
-        with self._translated(), self._unremembered() as filesystem:
+        with self._translated(), self._without_listings() as filesystem:
             return bool(filesystem.isdir(self.path.rstrip("/")))
 
     def entries(self) -> list[tuple[Location, bool]]:
-        """Return what lies in a folder, sorted by name, each with whether it is a folder itself."""
+        """List a folder, sorted by name, each entry with whether it is a folder itself."""
         if self.scheme == "file":
             try:
                 found = sorted(Path(self.path).iterdir(), key=lambda entry: entry.name)
@@ -136,15 +120,14 @@ class Location:
                 raise InputError(f"The folder {self} may not be read; check its permissions.") from None
             return [(Location("file", str(entry)), entry.is_dir()) for entry in found]
         folder = self.path.rstrip("/")
-        with self._translated(), self._unremembered() as filesystem:
-            listed = filesystem.ls(folder, detail=True)
-        below = []
-        for entry in sorted(listed, key=lambda entry: str(entry["name"])):
-            name = str(entry["name"]).rstrip("/").rpartition("/")[2]
-            # The folder itself may be an object too, without a name of its own.
-            if name and str(entry["name"]).strip("/") != folder.partition("://")[2].strip("/"):
-                below.append((Location(self.scheme, f"{folder}/{name}", self.storage_options), _is_directory(entry)))
-        return below
+        with self._translated(), self._without_listings() as filesystem:
+            listed = {str(entry["name"]).strip("/"): entry.get("type") for entry in filesystem.ls(folder, detail=True)}
+        # The folder itself may be an object too.
+        listed.pop(folder.partition("://")[2].strip("/"), None)
+        return [
+            (Location(self.scheme, f"{folder}/{name.rpartition('/')[2]}", self.storage_options), kind == "directory")
+            for name, kind in sorted(listed.items())
+        ]
 
     def _filesystem(self) -> Any:
         import fsspec
@@ -152,8 +135,8 @@ class Location:
         return fsspec.filesystem(self.scheme, **self.storage_options)
 
     @contextmanager
-    def _unremembered(self) -> Iterator[Any]:
-        """Yield the file system without listings from before and after: parts come, and files are replaced."""
+    def _without_listings(self) -> Iterator[Any]:
+        """Yield the file system with cached listings dropped before and after: parts are added, files replaced."""
         filesystem = self._filesystem()
         filesystem.invalidate_cache()
         try:
@@ -163,7 +146,7 @@ class Location:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn what a remote file system says into our own errors, which keep its secrets."""
+        """Turn errors of a remote file system into our own, whose messages hold no secrets."""
         try:
             yield
         except InputError:
@@ -178,8 +161,7 @@ class Location:
             module, kind = type(error).__module__, type(error).__name__
             if kind == "FileExpired":
                 raise ConnectionError(f"The source {self} changed while it was being read; read it again.") from None
-            # botocore's own errors share no standard base class, and importing botocore only to name them is
-            # slow.
+            # botocore's errors share no standard base class, and importing botocore only to name them is slow.
             if isinstance(error, ConnectionError) and error.errno is None:
                 raise
             if not module.startswith(("botocore", "aiobotocore", "aiohttp")) and not isinstance(error, OSError):
@@ -208,28 +190,17 @@ class Location:
             raise InputError(f"The path {self.path[:200]!r} can't be opened; check it.") from None
 
 
+def is_file_address(address: str) -> bool:
+    """Whether an address is a path or has the scheme of a file."""
+    scheme, found, _ = address.partition("://")
+    return not found or scheme in ("file", *REMOTE_SCHEMES)
+
+
 def without_secrets(address: str) -> str:
-    """Return an address without user name, password, query and fragment.
+    """Return an address without user name, password, query and fragment, in one line.
 
-    Passwords are written into addresses as they are, with the characters that should have been encoded, so that no
-    parser of addresses is trusted to find where one ends. Where that can't be told, nothing is shown.
-
-    Parameters
-    ----------
-    address : str
-        Any address.
-
-    Returns
-    -------
-    str
-        What may be shown, in one line.
-
-    Examples
-    --------
-    >>> without_secrets("s3://key:secret@bucket/a.csv?X-Amz-Signature=123")
-    's3://bucket/a.csv'
-    >>> without_secrets("postgresql://ann:se/cr@t@db.example/sales"), without_secrets("postgresql://ann:se?cr@db/sales")
-    ('postgresql://db.example/sales', 'postgresql://...')
+    Passwords are written into addresses as they are, with characters that should have been encoded, so no parser of
+    addresses is trusted to find where one ends. Where that can't be decided, nothing is shown.
     """
     scheme, found, rest = address.partition("://")
     if not found:
@@ -244,13 +215,7 @@ def without_secrets(address: str) -> str:
 
 
 def carries_user(address: str) -> bool:
-    """Whether there is a user name, with or without a password, before the host of an address.
-
-    Examples
-    --------
-    >>> carries_user("s3://key:a/b@bucket/c.csv"), carries_user("s3://bucket/c@d.csv")
-    (True, False)
-    """
+    """Whether there is a user name, with or without a password, before the host of an address."""
     place = _SETTINGS.split(address.partition("://")[2])[0]
     host = place.partition("/")[0]
     # In a password that is not encoded there may be slashes.
@@ -258,15 +223,7 @@ def carries_user(address: str) -> bool:
 
 
 def refuse_user(address: str) -> None:
-    """Refuse the address of a file that carries a user name or a password, without repeating them.
-
-    Examples
-    --------
-    >>> refuse_user("s3://key:secret@bucket/a.csv")
-    Traceback (most recent call last):
-    ...
-    c2tc_pipeline.common.errors.InputError: The source s3://bucket/a.csv carries a user name or password; ...
-    """
+    """Refuse the address of a file that carries a user name or a password, without repeating them."""
     if carries_user(address):
         raise InputError(
             f"The source {without_secrets(address)} carries a user name or password; remove it and give "
@@ -280,7 +237,3 @@ def _no_such_file(path: Path) -> str:
         return f"There is no file {path}: the folder {folder} does not exist; check the path."
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     return f"There is no file {path}; {closest(path.name, names)}." if names else f"There is no file {path}."
-
-
-def _is_directory(entry: Mapping[str, Any]) -> bool:
-    return entry.get("type") == "directory"

@@ -1,40 +1,35 @@
-"""PostgreSQL, streamed by ADBC: the server sends binary rows, the driver hands out Arrow batches.
+"""PostgreSQL, streamed by ADBC: the server sends binary rows, the driver yields Arrow batches.
 
-Host, user and password come from the address or from libpq's own places: ``PGHOST``, ``PGPASSWORD``, ``~/.pgpass`` and
-so on. What the driver says is not shown, since it may repeat parts of an address.
+Host, user and password come from the address or from where libpq looks for them: ``PGHOST``, ``PGPASSWORD``,
+``~/.pgpass`` and so on. The driver's messages are not shown, since they may repeat parts of an address.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.retries import with_retries
-from c2tc_pipeline.sources.packages import needed
-from c2tc_pipeline.sources.selection import quoted
-from c2tc_pipeline.sources.server_source import ServerSource
-from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins, sliced
-from c2tc_pipeline.sources.values import fitted, taken_schema
+from c2tc_pipeline.sources.databases import ServerAddress, ServerSource, checked_fields, quoted
+from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_duplicate_columns, sliced
+from c2tc_pipeline.sources.values import pipeline_schema, with_schema
 from c2tc_pipeline.storage.hashing import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMES = ("postgresql", "postgres")
-
-# Seconds: nobody waits for ever for a server that does not answer, or that is gone without a word.
-_PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
-# Rows in the order in which they lie there: by default a large scan may begin in the middle, where another one is.
+# Seconds, for servers that don't answer or disappear without closing the connection.
+_TIMEOUTS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+# Rows in the order in which they are stored: by default a large scan may begin in the middle, where another one is.
 _SESSION = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL max_parallel_workers_per_gather = 0",
 )
-_AS_THEY_ARE = (
+_UNCHANGED = (
     *("bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bpchar", "name"),
     *("date", "timestamp", "timestamptz", "bytea"),
 )
@@ -53,55 +48,49 @@ FROM parts JOIN pg_class AS c ON c.oid = id LEFT JOIN pg_stat_all_tables AS s ON
 class PostgresSource(ServerSource):
     """A table, view or query of a PostgreSQL database.
 
-    Parameters
-    ----------
-    address : ServerAddress
-        Where, and what to read.
-
     Notes
     -----
-    A table has no order of its own. Its rows come in the order in which they lie in it, which is that of insertion
-    until rows are changed; a query with ORDER BY says it better.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.sources.server_address import ServerAddress
-    >>> PostgresSource(ServerAddress.parse("postgresql://ann@db.example/sales?table=public.people")).name
-    'people'
+    A table has no order of its own. Its rows come in the order in which they are stored, which is that of insertion
+    until rows are changed; use a query with ORDER BY where the order matters.
     """
 
+    kind = "postgresql"
+
+    @classmethod
+    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+        is_ours = address.startswith(("postgresql://", "postgres://"))
+        return cls(ServerAddress.parse(address)) if is_ours else None
+
+    @classmethod
+    def address_of(cls, fields: Any) -> str:
+        known = {"table", "query", "dsn_env", "host", "port", "user", "database"}
+        settings = checked_fields(cls.kind, fields, known)
+        place = str(fields.get("host", "")) + (f":{fields['port']}" if "port" in fields else "")
+        user = f"{quote(str(fields['user']), safe='')}@" if "user" in fields else ""
+        database = f"/{quote(str(fields['database']), safe='')}" if "database" in fields else ""
+        return f"postgresql://{user}{place}{database}{settings or '?'}"
+
     def header(self) -> TableHeader:
-        def ask() -> TableHeader:
+        def read() -> TableHeader:
             with self._cursor() as cursor:
                 return TableHeader(tuple(self._types(cursor)), rows=None)
 
-        return with_retries(ask, self.tries)
+        return self.retried(read)
 
     def version(self) -> str:
-        """Return a mark of the table's counters; of a query or a view that of its content, since nothing is cheaper."""
+        """Return a mark of the table's counters; for a query or a view of its content, since nothing is cheaper."""
         table = self._address.selection.table
-        if table is not None:
-            state = with_retries(lambda: self._state(table), self.tries)
-            if state is not None:
-                return f"db-{hash_json(state)[:32]}"
-        return super().version()
+        state = self.retried(lambda: self._state(table)) if table is not None else None
+        return f"db-{hash_json(state)[:32]}" if state is not None else super().version()
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         with self._cursor() as cursor:
             types = self._types(cursor)
             wanted = self.chosen(columns, list(types))
-            chosen = ", ".join(f"{_read_as(name, types[name])} AS {quoted(name)}" for name in wanted)
+            chosen = ", ".join(f"{_expression(name, types[name])} AS {quoted(name)}" for name in wanted)
             cursor.execute(f"SELECT {chosen} FROM {self._address.selection.origin()}")
             reader = cursor.fetch_record_batch()
-            schema = taken_schema(reader.schema.remove_metadata(), widened=True)
-            is_empty = True
-            for batch in sliced(reader, rows):
-                is_empty = False
-                yield fitted(batch, schema)
-            if is_empty:
-                yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+            yield from with_schema(sliced(reader, rows), pipeline_schema(reader.schema.remove_metadata(), widened=True))
 
     def _state(self, table: str) -> list[str] | None:
         name = ".".join(quoted(part) for part in table.split("."))
@@ -113,17 +102,17 @@ class PostgresSource(ServerSource):
     def _types(self, cursor: Any) -> dict[str, str]:
         cursor.execute(f"SELECT * FROM {self._address.selection.origin()} LIMIT 0")
         schema = cursor.fetch_record_batch().schema
-        refuse_twins(schema.names, self.shown)
+        refuse_duplicate_columns(schema.names, self.shown)
         return {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode() for field in schema}
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
         import pyarrow as pa
 
-        dbapi = needed("adbc_driver_postgresql.dbapi", self.shown)
-        manager = needed("adbc_driver_manager", self.shown)
+        dbapi = self.needed("adbc_driver_postgresql.dbapi")
+        manager = self.needed("adbc_driver_manager")
         try:
-            with dbapi.connect(_with_patience(self._address.url)) as connection, connection.cursor() as cursor:
+            with dbapi.connect(_with_timeouts(self._address.url)) as connection, connection.cursor() as cursor:
                 for statement in _SESSION:
                     cursor.execute(statement)
                 yield cursor
@@ -153,23 +142,23 @@ class PostgresSource(ServerSource):
         return ConnectionError(f"The PostgreSQL server of {self.shown} did not answer, or went away while it was read.")
 
 
-def _with_patience(url: str) -> str:
-    """Add limits of time to an address, where neither it nor the environment sets them."""
+def _with_timeouts(url: str) -> str:
+    """Add timeouts to an address, where neither it nor the environment sets them."""
     if "://" not in url:
         # libpq's other form, host=... user=...; the last of two settings counts there, and ours come first.
-        return " ".join([*(f"{name}={value}" for name, value in _PATIENCE.items()), url])
+        return " ".join([*(f"{name}={value}" for name, value in _TIMEOUTS.items()), url])
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     if "PGCONNECT_TIMEOUT" in os.environ:
         given.setdefault("connect_timeout", os.environ["PGCONNECT_TIMEOUT"])
-    settings = urlencode({**_PATIENCE, **given}, quote_via=quote)
+    settings = urlencode({**_TIMEOUTS, **given}, quote_via=quote)
     # Not urlunsplit: it leaves out the slashes of an address without a host.
     return f"{url.partition('?')[0]}?{settings}"
 
 
-def _read_as(name: str, kind: str) -> str:
-    """Return the expression that reads a column in a type that the pipeline takes."""
-    if kind in _AS_THEY_ARE:
+def _expression(name: str, kind: str) -> str:
+    """Return the expression that reads a column in a type of the pipeline."""
+    if kind in _UNCHANGED:
         return quoted(name)
     if kind == "numeric":
         return f"{quoted(name)}::float8"

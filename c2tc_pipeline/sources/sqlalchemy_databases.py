@@ -1,46 +1,49 @@
-"""Any other database that SQLAlchemy has a driver for: rows by a server-side cursor, types by their values."""
+"""Any other database with an SQLAlchemy driver: rows by a server-side cursor, types by their values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.retries import with_retries
-from c2tc_pipeline.sources.packages import needed
-from c2tc_pipeline.sources.rows import typed_batches
-from c2tc_pipeline.sources.server_source import ServerSource
-from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins
+from c2tc_pipeline.sources.databases import ServerAddress, ServerSource, checked_fields
+from c2tc_pipeline.sources.location import is_file_address
+from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_duplicate_columns
+from c2tc_pipeline.sources.values import typed_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a driver has in its hands at once; Python rows are larger than Arrow's.
+# Rows that a driver holds at once; Python rows are larger than Arrow's.
 _FETCHED_ROWS = 10_000
 
 
 class SqlalchemySource(ServerSource):
-    """A table or query of a database that SQLAlchemy can reach.
+    """A table or query of a database that SQLAlchemy can reach."""
 
-    Parameters
-    ----------
-    address : ServerAddress
-        Where, and what to read.
+    kind = "sqlalchemy"
 
-    Examples
-    --------
-    >>> from c2tc_pipeline.sources.server_address import ServerAddress
-    >>> SqlalchemySource(ServerAddress.parse("mysql+pymysql://ann@db.example/sales?table=people")).shown
-    'mysql+pymysql://db.example/sales?table=people'
-    """
+    @classmethod
+    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+        found = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", address)
+        settings = {name for name, _ in parse_qsl(address.partition("?")[2], keep_blank_values=True)}
+        if found is None or is_file_address(address) or not settings & {"table", "query"}:
+            return None
+        return cls(ServerAddress.parse(address))
+
+    @classmethod
+    def address_of(cls, fields: Any) -> str:
+        return f"sqlalchemy://{checked_fields(cls.kind, fields, {'table', 'query', 'dsn_env'}) or '?'}"
 
     def header(self) -> TableHeader:
-        def ask() -> TableHeader:
+        def read() -> TableHeader:
             with self._result() as result:
                 return TableHeader(self._names(result), rows=None)
 
-        return with_retries(ask, self.tries)
+        return self.retried(read)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with self._result() as result:
@@ -55,7 +58,7 @@ class SqlalchemySource(ServerSource):
 
     def _names(self, result: Any) -> tuple[str, ...]:
         names = tuple(str(name) for name in result.keys())  # noqa: SIM118  # a result is no dict
-        refuse_twins(names, self.shown)
+        refuse_duplicate_columns(names, self.shown)
         return names
 
     def _statement(self, alchemy: Any) -> Any:
@@ -68,11 +71,11 @@ class SqlalchemySource(ServerSource):
 
     @contextmanager
     def _result(self) -> Iterator[Any]:
-        alchemy = needed("sqlalchemy", self.shown)
-        problems = needed("sqlalchemy.exc", self.shown)
+        alchemy = self.needed("sqlalchemy")
+        problems = alchemy.exc
         try:
             # No pool: a connection that was cut off must not come back from it.
-            engine = alchemy.create_engine(self._address.url, poolclass=needed("sqlalchemy.pool", self.shown).NullPool)
+            engine = alchemy.create_engine(self._address.url, poolclass=alchemy.pool.NullPool)
         except (problems.NoSuchModuleError, problems.ArgumentError):
             raise InputError(f"SQLAlchemy knows no database as in {self.shown}; check the address.") from None
         except ImportError as error:

@@ -1,4 +1,4 @@
-"""SQLite files, read with Python's own module; a reader that is alone with one statement sees one state of the file."""
+"""SQLite files, read with Python's own module; one statement sees one state of the file."""
 
 from __future__ import annotations
 
@@ -10,75 +10,58 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.sources.csv_types import CellType
-from c2tc_pipeline.sources.database_files import DatabaseFile
-from c2tc_pipeline.sources.rows import typed_batches
-from c2tc_pipeline.sources.selection import Selection, quoted
-from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_twins
+from c2tc_pipeline.sources.databases import DatabaseFile, Selection, quoted
+from c2tc_pipeline.sources.source import BATCH_ROWS, TableHeader, refuse_duplicate_columns
+from c2tc_pipeline.sources.values import CellType, typed_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDINGS = (".sqlite", ".sqlite3", ".db", ".db3")
 # Seconds to wait for a writer.
-PATIENCE = 10.0
+_TIMEOUT = 10.0
 
 
 class SqliteSource(DatabaseFile):
     """One table of an SQLite file, or a query's result.
 
     Any cell of an SQLite table may hold any type, so the type of a column is decided by all of them.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from c2tc_pipeline.sources.location import Location
-    >>> path = os.path.join(tempfile.mkdtemp(), "people.sqlite")
-    >>> with closing(sqlite3.connect(path)) as made:
-    ...     _ = made.executescript("CREATE TABLE people (age INT, paid BOOLEAN); INSERT INTO people VALUES (31, 1)")
-    >>> source = SqliteSource(Location.parse(path), Selection())
-    >>> [batch.to_pydict() for batch in source.batches()]
-    [{'age': [31], 'paid': [True]}]
     """
 
-    endings = ENDINGS
+    kind = "sqlite"
+    endings = (".sqlite", ".sqlite3", ".db", ".db3")
 
     def header(self) -> TableHeader:
-        with self._connected() as connection:
-            return TableHeader(self._names(connection, self._chosen(connection)), rows=None)
+        with self._connected() as (connection, selection):
+            return TableHeader(self._names(connection, selection), rows=None)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        with self._connected() as connection:
-            selection = self._chosen(connection)
+        with self._connected() as (connection, selection):
             wanted = self.chosen(columns, self._names(connection, selection))
             cursor = connection.execute(selection.sql(wanted))
             chunks = iter(lambda: cursor.fetchmany(rows), [])
             declared = _declared(connection, selection)
             yield from typed_batches(wanted, chunks, shown=self.shown, declared=declared)
 
-    def _chosen(self, connection: sqlite3.Connection) -> Selection:
-        found = connection.execute(
-            r"SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\_%' ESCAPE '\'"
-            " ORDER BY name"
-        )
-        return self.chosen_selection([name for (name,) in found])
-
     def _names(self, connection: sqlite3.Connection, selection: Selection) -> tuple[str, ...]:
         described = connection.execute(f"{selection.sql()} LIMIT 0").description
         names = tuple(str(column[0]) for column in described)
-        refuse_twins(names, self.shown)
+        refuse_duplicate_columns(names, self.shown)
         return names
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _connected(self) -> Iterator[tuple[sqlite3.Connection, Selection]]:
         with self.local_file() as path:
-            # Batches may be asked for by another thread than the one that began.
+            # Another thread than the first may read further batches.
             address = f"file:{quote(str(path))}?mode=ro"
             try:
                 with closing(
-                    sqlite3.connect(address, uri=True, timeout=PATIENCE, check_same_thread=False)
+                    sqlite3.connect(address, uri=True, timeout=_TIMEOUT, check_same_thread=False)
                 ) as connection:
-                    yield connection
+                    found = connection.execute(
+                        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+                        r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name"
+                    )
+                    yield connection, self.checked_selection([name for (name,) in found])
             except sqlite3.Error as error:
                 raise self._translated(error) from None
 
@@ -94,16 +77,15 @@ class SqliteSource(DatabaseFile):
 
 
 def _declared(connection: sqlite3.Connection, selection: Selection) -> dict[str, CellType]:
-    """Return which columns of a table are called true/false or moments: SQLite has no such types of its own."""
+    """Return the columns of a table that are declared boolean or datetime, types that SQLite does not have."""
     if selection.table is None:
         return {}
-    declared = {}
     *schema, table = selection.table.split(".")
     origin = f"{quoted(schema[0])}." if schema else ""
+    declared = {}
     for _, name, kind, *_ in connection.execute(f"PRAGMA {origin}table_info({quoted(table)})"):
-        called = str(kind).upper()
-        if called.startswith("BOOL"):
+        if str(kind).upper().startswith("BOOL"):
             declared[name] = CellType.BOOLEAN
-        elif called.startswith(("DATE", "TIMESTAMP")):
-            declared[name] = CellType.MOMENT
+        elif str(kind).upper().startswith(("DATE", "TIMESTAMP")):
+            declared[name] = CellType.DATETIME
     return declared

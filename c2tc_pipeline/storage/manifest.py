@@ -1,25 +1,25 @@
-"""A manifest lists an artefact's files with their sizes and hashes, and carries a hash of itself.
+"""Manifests: an artefact's files with their sizes and sha256, sealed by a sha256 of the manifest itself.
 
-A reader holds every file against it: a flipped byte in a Parquet file would otherwise be read silently as other data.
-What belongs here: making, reading and checking manifests. What does not: where they are stored and when they appear.
+Readers check every file against the manifest: pyarrow reads a flipped byte of a Parquet file as other data, silently.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.files import files_below, relative_name
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 
 MANIFEST_FORMAT = "c2tc-artefact/1"
-# What file systems take, in bytes; ours are a few letters, two folders deep.
-_LONGEST_NAME, _DEEPEST_NAME = 255, 8
+# Seconds and cache hits, which differ between equal runs, go into a file of this name; content hashes leave it out.
+TIMINGS_NAME = "timings.json"
 MISSING = "is missing"
+_MAX_NAME_BYTES, _MAX_DEPTH = 255, 8
 
 
 class DamagedArtefactError(InputError):
@@ -28,25 +28,7 @@ class DamagedArtefactError(InputError):
 
 @contextmanager
 def refusing_damage(shown: str) -> Iterator[None]:
-    """Turn whatever a reader stumbles over, in files that match their manifest, into one sentence.
-
-    They were made by another version or program, or on purpose: a seal tells that nothing changed since, and not who
-    made them.
-
-    Parameters
-    ----------
-    shown : str
-        The address of the artefact.
-
-    Examples
-    --------
-    >>> with refusing_damage("small"):
-    ...     {}["label"]
-    Traceback (most recent call last):
-    ...
-    c2tc_pipeline.storage.manifest.DamagedArtefactError: The artefact 'small' holds what can't be read as such
-    (KeyError); make it again.
-    """
+    """Turn the errors of a reader into ``DamagedArtefactError``: matching files may still be of another program."""
     try:
         yield
     except InputError:
@@ -56,68 +38,29 @@ def refusing_damage(shown: str) -> Iterator[None]:
             f"The artefact {shown!r} is damaged, or needs more memory than there is; make it again or add memory."
         ) from None
     except Exception as error:
-        # A disk that fails is no damage, and may work again; it tells so by a number.
+        # A failing disk is no damage and may recover; its errors have a number.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise DamagedArtefactError(
-            f"The artefact {shown!r} holds what can't be read as such ({type(error).__name__}); make it again."
+            f"The artefact {shown!r} can't be read ({type(error).__name__}); make it again."
         ) from error
 
 
 def seal_manifest(
-    directory: Path, *, kind: str, settings: Mapping[str, Any], place: Mapping[str, Any] | None = None
+    directory: Path | None, *, kind: str, settings: Mapping[str, Any], place: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Return the manifest of the files below a directory, as the bytes to store.
-
-    Parameters
-    ----------
-    directory : pathlib.Path
-        Holds the files, and nothing else.
-    kind : str
-        What the artefact is.
-    settings : mapping
-        JSON values to record.
-    place : mapping, optional
-        More JSON fields that tie the manifest to where it is stored.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "a.txt").write_text("hi")
-    ...     open_manifest(seal_manifest(Path(folder), kind="demo", settings={}), "here")["files"][0]["size"]
-    2
-    """
-    files = [
-        {"name": relative_name(path, directory), "size": path.stat().st_size, "sha256": hash_file(path)}
-        for path in files_below(directory)
-    ]
-    return seal_fields({"kind": kind, "files": files, "settings": dict(settings), **(place or {})})
-
-
-def seal_fields(fields: Mapping[str, Any]) -> bytes:
-    """Return a manifest with these fields, as the bytes to store."""
-    # Sealed in the form that a reader gets: through JSON and back, tuples are lists and every key is a string.
-    content = json.loads(json.dumps({**fields, "format": MANIFEST_FORMAT}))
+    """Return the manifest of the files below a directory, if any; ``place`` ties it to where it is stored."""
+    paths = {relative_name(path, directory): path for path in files_below(directory)} if directory else {}
+    files = [{"name": name, "size": path.stat().st_size, "sha256": hash_file(path)} for name, path in paths.items()]
+    fields = {"kind": kind, "files": files, "settings": dict(settings), "format": MANIFEST_FORMAT, **(place or {})}
+    # Hashed as a reader gets it: after a round trip through JSON tuples are lists and every key is a string.
+    content = json.loads(json.dumps(fields))
     manifest = {**content, "sha256": hash_json(content)}
     return (json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def open_manifest(content: bytes, shown: str) -> dict[str, Any]:
-    """Return a manifest's fields, or say that it is damaged.
-
-    Parameters
-    ----------
-    content : bytes
-        What is stored.
-    shown : str
-        The manifest's address, for the message.
-
-    Raises
-    ------
-    DamagedArtefactError
-        If it is not a manifest, does not match its own hash or lists a file outside the artefact.
-    """
+    """Return a manifest's fields; raise if it does not match its own hash or lists a file outside the artefact."""
     try:
         manifest = json.loads(content.decode())
         seal = manifest.pop("sha256")
@@ -136,37 +79,16 @@ def open_manifest(content: bytes, shown: str) -> dict[str, Any]:
 
 
 def check_files(directory: Path, manifest: Mapping[str, Any], shown: str) -> None:
-    """Hold every file of an artefact against its manifest.
-
-    Parameters
-    ----------
-    directory : pathlib.Path
-        Where the files are.
-    manifest : mapping
-        From :func:`open_manifest`.
-    shown : str
-        The address of the directory, for the message.
-
-    Raises
-    ------
-    DamagedArtefactError
-        Naming the first file that is missing or differs in size or sha256.
-    """
+    """Check every file of an artefact against its manifest; raise with the name of the first that differs."""
     for entry in manifest["files"]:
         damage = damage_of(directory / entry["name"], entry)
         if damage is not None:
-            wrong = "is missing" if damage == MISSING else "does not match its manifest"
+            wrong = MISSING if damage == MISSING else "does not match its manifest"
             raise DamagedArtefactError(f"File {shown + '/' + entry['name']!r} {wrong}; make the artefact again.")
 
 
 def damage_of(path: Path, entry: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a file, going by its entry in a manifest; None if nothing is.
-
-    Examples
-    --------
-    >>> damage_of(Path("no such file"), {"size": 2, "sha256": "00"})
-    'is missing'
-    """
+    """Return how a file differs from its entry in a manifest, or None."""
     if not path.is_file():
         return MISSING
     size = path.stat().st_size
@@ -176,11 +98,41 @@ def damage_of(path: Path, entry: Mapping[str, Any]) -> str | None:
 
 
 def _is_entry(entry: Mapping[str, Any]) -> bool:
-    """Tell whether a file is described in full, by a name that leads below the directory it is joined to."""
+    """Tell whether a manifest's entry is complete and its name stays below the artefact's directory."""
     name, size, digest = entry["name"], entry["size"], entry["sha256"]
     path = PurePosixPath(name)
     stays_inside = bool(path.parts) and not path.is_absolute() and ".." not in path.parts
-    # No name of ours has any of these; elsewhere than here a backslash divides folders and a colon names a disk.
+    # On other systems a backslash separates folders and a colon follows a drive.
     is_plain = name.isprintable() and not set(name) & set("\\:")
-    is_short = all(len(part.encode()) <= _LONGEST_NAME for part in path.parts) and len(path.parts) <= _DEEPEST_NAME
+    is_short = all(len(part.encode()) <= _MAX_NAME_BYTES for part in path.parts) and len(path.parts) <= _MAX_DEPTH
     return stays_inside and is_plain and is_short and type(size) is int and size >= 0 and isinstance(digest, str)
+
+
+def files_below(directory: Path) -> list[Path]:
+    """Return everything below a directory that is not a directory itself, sorted; links are not followed."""
+    return sorted(path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
+
+
+def relative_name(path: Path, directory: Path) -> str:
+    """Return a file's name within a directory, with slashes."""
+    return path.relative_to(directory).as_posix()
+
+
+def sync_directory(directory: Path) -> None:
+    """Flush every file and folder below a directory to disk."""
+    for path in files_below(directory):
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+    for below in directory.rglob("*"):
+        if below.is_dir() and not below.is_symlink():
+            sync_folder(below)
+    sync_folder(directory)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in one folder to disk; otherwise a power cut may lose the name of a new file."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

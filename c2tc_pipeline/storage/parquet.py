@@ -1,13 +1,16 @@
-"""Tables as Parquet files, written and read in one way."""
+"""Parquet and ``.npz`` files: one set of options for writing and reading."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-# Rows of a row group, as pyarrow has them by default.
+# Rows of a row group, pyarrow's default.
 _GROUP_ROWS = 2**20
 
 
@@ -17,50 +20,41 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> None:
 
 
 def write_parquet_parts(frames: Iterable[pd.DataFrame], path: Path) -> None:
-    """Write a table that comes in parts, of one schema and at least one; the bytes are those of the table in one piece.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> one, other = (Path(tempfile.mkdtemp()) / "table.parquet" for _ in range(2))
-    >>> write_parquet(pd.DataFrame({"x": [1, 2, 3]}), one)
-    >>> write_parquet_parts((pd.DataFrame({"x": part}) for part in ([1], [2, 3])), other)
-    >>> one.read_bytes() == other.read_bytes()
-    True
-    """
+    """Write a table given in one or more parts of one schema; the bytes are those of the table in one piece."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    waiting: list[pa.Table] = []
+    pending: list[pa.Table] = []
     rows, writer = 0, None
     try:
         for frame in frames:
             part = pa.Table.from_pandas(frame, preserve_index=False)
             if writer is None:
                 writer = pq.ParquetWriter(path, part.schema, compression="zstd", write_page_checksum=True)
-            waiting.append(part)
+            pending.append(part)
             rows += part.num_rows
             while rows >= _GROUP_ROWS:
-                whole = pa.concat_tables(waiting)
+                whole = pa.concat_tables(pending)
                 writer.write_table(whole.slice(0, _GROUP_ROWS).combine_chunks(), row_group_size=_GROUP_ROWS)
                 rows -= _GROUP_ROWS
-                waiting = [whole.slice(_GROUP_ROWS)] if rows else []
+                pending = [whole.slice(_GROUP_ROWS)] if rows else []
         if rows and writer is not None:
-            writer.write_table(pa.concat_tables(waiting).combine_chunks(), row_group_size=_GROUP_ROWS)
+            writer.write_table(pa.concat_tables(pending).combine_chunks(), row_group_size=_GROUP_ROWS)
     finally:
         if writer is not None:
             writer.close()
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a table that :func:`write_parquet` wrote, and hold its pages against their checksums.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "table.parquet"
-    >>> write_parquet(pd.DataFrame({"x": [1, 2]}), path)
-    >>> read_parquet(path)["x"].tolist()
-    [1, 2]
-    """
+    """Read a table that :func:`write_parquet` wrote and verify its page checksums."""
     return pd.read_parquet(path, engine="pyarrow", page_checksum_verification=True)
+
+
+@contextmanager
+def open_arrays(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open a file that ``numpy.savez`` wrote; compressed files are refused, as they may expand a thousandfold."""
+    with zipfile.ZipFile(path) as archive:
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+            raise ValueError(f"{path.name} holds compressed arrays, which c2tc never writes.")
+    with np.load(path, allow_pickle=False) as arrays:
+        yield arrays

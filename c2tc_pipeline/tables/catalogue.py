@@ -5,9 +5,8 @@
         source: adult.csv
         label: income
 
-A wrong catalogue is refused with the file, the table, the field and the reason before anything runs. What a
-description may say is in :mod:`c2tc_pipeline.tables.spec`; the YAML itself is read in
-:mod:`c2tc_pipeline.tables.strict_yaml`.
+A wrong catalogue is refused with the file, the table, the field and the reason before anything runs. The fields are in
+:mod:`c2tc_pipeline.tables.spec`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.sources.addresses import resolve_address
-from c2tc_pipeline.tables.readers import peek_table
+from c2tc_pipeline.tables.blocks import peek_table
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 
-# The catalogue that comes with the package goes by this name, where no file has it.
+# Name of the catalogue that comes with the package, unless a file has it.
 PAPER = "paper"
 
 _FIELDS = tuple(name for name in TableSpec.model_fields if name != "name")
@@ -34,13 +32,6 @@ _FIELDS = tuple(name for name in TableSpec.model_fields if name != "name")
 
 class Catalogue(Mapping[str, TableSpec]):
     """Table descriptions by name, in the order of the file.
-
-    Parameters
-    ----------
-    path : Path
-        The catalogue file.
-    tables : mapping of str to TableSpec
-        Its tables.
 
     Examples
     --------
@@ -64,52 +55,19 @@ class Catalogue(Mapping[str, TableSpec]):
         return len(self._tables)
 
     def table(self, name: str) -> TableSpec:
-        """Return a table's description, or say which tables there are.
-
-        Examples
-        --------
-        >>> Catalogue(Path("catalog.yaml"), {}).table("adult")
-        Traceback (most recent call last):
-        ...
-        c2tc_pipeline.common.errors.InputError: There is no table 'adult' in the catalogue catalog.yaml; there are
-        none.
-        """
+        """Return a table's description; refuse an unknown name."""
         if name not in self._tables:
             raise InputError(f"There is no table {name!r} in the catalogue {self.path}; {closest(name, self)}.")
         return self._tables[name]
 
     def resolve_source(self, spec: TableSpec) -> str:
-        """Return where a table is; a relative path is relative to the catalogue's folder.
-
-        Examples
-        --------
-        >>> spec = TableSpec(name="adult", source="s3://bucket/adult.csv", label="income")
-        >>> Catalogue(Path("data/catalog.yaml"), {}).resolve_source(spec)
-        's3://bucket/adult.csv'
-        """
+        """Return a table's address; a relative path starts in the catalogue's folder."""
         return resolve_address(spec.source, self.path.parent)
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """Whether a catalogue's table can be opened and has the columns that its description names.
-
-    Parameters
-    ----------
-    name : str
-        The table.
-    problem : str or None
-        One sentence, or None when all is well.
-    rows : int or None
-        Rows, where the format tells without reading the table.
-    columns : int or None
-        Columns, when the table could be opened.
-
-    Examples
-    --------
-    >>> TableReport("adult", None, rows=48842, columns=15).problem is None
-    True
-    """
+    """Result of opening a catalogue's table: the problem in one sentence, if any, and its size where it is known."""
 
     name: str
     problem: str | None
@@ -124,11 +82,6 @@ def load_catalogue(path: str | Path) -> Catalogue:
     ----------
     path : str or Path
         The YAML file, or ``"paper"`` for the paper's tables on OpenML.
-
-    Returns
-    -------
-    Catalogue
-        Its tables.
 
     Raises
     ------
@@ -152,14 +105,15 @@ def load_catalogue(path: str | Path) -> Catalogue:
     problems: list[str] = []
     tables = {}
     for name, fields in content["tables"].items():
-        try:
-            tables[name] = _spec(name, fields)
-        except ValidationError as error:
-            problems += [_sentence(path, str(name), problem) for problem in error.errors()]
-        except _NotAMapping:
+        if not isinstance(fields, dict):
             problems.append(
                 f"The catalogue {path} has no fields under table {name!r}; give it at least source and label"
             )
+            continue
+        try:
+            tables[name] = TableSpec.model_validate({**fields, "name": name})
+        except ValidationError as error:
+            problems += [_sentence(path, str(name), problem) for problem in error.errors()]
     if problems:
         more = f", and {len(problems) - 1} more problems" if len(problems) > 2 else ", and 1 more problem"
         raise InputError(problems[0] + (more if len(problems) > 1 else "") + ".")
@@ -169,38 +123,8 @@ def load_catalogue(path: str | Path) -> Catalogue:
 
 
 def validate_catalogue(catalogue: Catalogue) -> list[TableReport]:
-    """Open each table's header and compare it with its description, without reading the table.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-        The catalogue.
-
-    Returns
-    -------
-    list of TableReport
-        One for each table, in order.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.csv").write_text("x,y\\n1,2\\n")
-    >>> _ = (folder / "catalog.yaml").write_text("tables: {a: {source: a.csv, label: z}}")
-    >>> validate_catalogue(load_catalogue(folder / "catalog.yaml"))[0].problem
-    "There is no label column 'z' in its source; choose one of: 'x', 'y'."
-    """
+    """Open each table's header and compare it with its description, without reading the table."""
     return [_report(catalogue, spec) for spec in catalogue.values()]
-
-
-class _NotAMapping(Exception):
-    """A table's description is not a mapping of fields."""
-
-
-def _spec(name: object, fields: object) -> TableSpec:
-    if not isinstance(fields, dict):
-        raise _NotAMapping
-    return TableSpec.model_validate({**fields, "name": name})
 
 
 def _report(catalogue: Catalogue, spec: TableSpec) -> TableReport:
@@ -222,7 +146,7 @@ def _report(catalogue: Catalogue, spec: TableSpec) -> TableReport:
 
 def _sentence(path: Path, table: str, problem: Any) -> str:
     where = [str(part) for part in problem["loc"]]
-    # pydantic names the branch of a union after the field; that is no place in the file.
+    # pydantic adds the branch of a union, which is no place in the file.
     where = [part for part in where if not part.startswith(("constrained-", "literal[", "float"))]
     place = f"The catalogue {path}, table {table!r}"
     place += f", field {'.'.join(where)!r}" if where else ""

@@ -1,6 +1,6 @@
-"""Categories as text keys: one spelling for a value, whatever type the column happens to have.
+"""Categories as text keys: one spelling of a value, whatever the type of its column.
 
-``1``, ``1.0`` and ``True`` are the same code; a table read back from CSV must meet the categories it was fitted with.
+``1``, ``1.0`` and ``True`` are the same code; a table read back from CSV must have the categories it was fitted with.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ MISSING = -1
 
 
 def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
-    """Return the position of each row's key among the distinct keys, and the keys; missing values get -1.
-
-    Examples
-    --------
-    >>> factorise(pd.Series([3.0, None, 3.0, 7.0]))
-    (array([ 0, -1,  0,  1]), ['3', '7'])
-    """
+    """Return the position of each row's key among the distinct keys, and the keys; missing values get -1."""
     positions, values = pd.factorize(series, use_na_sentinel=True)
     keys = [category_key(value) for value in values]
     distinct = list(dict.fromkeys(keys))
@@ -32,13 +26,7 @@ def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
 
 
 def natural_order(key: str) -> tuple[float, str]:
-    """Return a sort key: numbers by size, then text by the alphabet.
-
-    Examples
-    --------
-    >>> sorted(["10", "b", "2", "a"], key=natural_order)
-    ['2', '10', 'a', 'b']
-    """
+    """Return a sort key: numbers by size, then text by the alphabet."""
     try:
         number = float(key)
     except ValueError:
@@ -47,13 +35,7 @@ def natural_order(key: str) -> tuple[float, str]:
 
 
 def category_key(value: object) -> str:
-    """Return the text that stands for a value.
-
-    Examples
-    --------
-    >>> category_key(2.0), category_key(True), category_key("02"), category_key(2.5)
-    ('2', '1', '02', '2.5')
-    """
+    """Return the text key of a value: '2' for 2.0, '1' for True."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_):

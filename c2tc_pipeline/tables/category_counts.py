@@ -1,8 +1,9 @@
-"""How often each category of a column occurs in each class: all that encoders learn about strings and codes.
+"""Exact counts of each category by class, and the number of distinct values: all that encoders learn about categories.
 
-Counts are exact and blocks of rows add up. Memory is bounded by the number of different categories times that of
-classes; a column with more than :data:`MOST_CATEGORIES` categories, be it within one block, is no longer counted, and
-encoders then look at a sample of the rows instead.
+Blocks of rows add up. Memory is bounded by the number of categories times that of classes; a column with more than
+:data:`MOST_CATEGORIES` categories is no longer counted, and encoders look at a sample of the rows instead. The number
+of distinct values is then estimated by a sketch of the smallest hashes (k minimum values): exact up to k values, with a
+standard error of one in the square root of k beyond, and equal for any division and order of the rows.
 """
 
 from __future__ import annotations
@@ -13,33 +14,93 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.tables.categories import category_key, factorise
-from c2tc_pipeline.tables.close_numbers import CloseNumbers
-from c2tc_pipeline.tables.distinct import DistinctCount, hashed_texts
+from c2tc_pipeline.tables.categories import factorise
 
 MOST_CATEGORIES = 2**18
-# Rows looked at together: a column of nothing but different strings is given up before all of them are in memory.
+# Hashes that the sketch keeps: 2 MB per column. Beyond so many distinct values the error is 0.2 %.
+KEPT_HASHES = 2**18
+# Rows counted together: a column of nothing but distinct strings is given up before all of them are in memory.
 _CHUNK_ROWS = 2**20
+
+
+class DistinctCount:
+    """Number of distinct values, from their 64-bit hashes."""
+
+    def __init__(self, kept: int = KEPT_HASHES) -> None:
+        self._kept = kept
+        self._smallest = np.empty(0, dtype=np.uint64)
+        self._pending: list[np.ndarray] = []
+        self._limit: np.uint64 | None = None
+
+    def add(self, hashes: np.ndarray) -> None:
+        """Take the hashes of a block's values into account, repeated or not."""
+        if self._limit is not None:
+            hashes = hashes[hashes < self._limit]
+        self._pending.append(np.asarray(pd.unique(hashes)))
+        if sum(map(len, self._pending)) > self._kept:
+            self._merge()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the number is exact."""
+        self._merge()
+        return self._limit is None
+
+    @property
+    def value(self) -> int:
+        """The number of distinct values."""
+        self._merge()
+        if self._limit is None:
+            return len(self._smallest)
+        return round((self._kept - 1) / (float(self._smallest[-1]) / 2.0**64))
+
+    def _merge(self) -> None:
+        if not self._pending:
+            return
+        # Sorted by hand: np.unique looks hashes up in a table first, which takes ten times as long.
+        merged = np.sort(np.concatenate([self._smallest, *self._pending]))
+        merged = merged[np.append(True, merged[1:] != merged[:-1])[: len(merged)]]
+        self._pending = []
+        if len(merged) > self._kept or self._limit is not None:
+            merged = merged[: self._kept]
+            self._limit = merged[-1]
+        self._smallest = merged.copy()
+
+
+def mixed_bits(words: np.ndarray) -> np.ndarray:
+    """Return 64-bit hashes of 64-bit words, one to one (the finaliser of SplitMix64)."""
+    mixed = words.astype(np.uint64)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def hashed_numbers(numbers: np.ndarray) -> np.ndarray:
+    """Return the hashes of numbers: integers by value, whatever their type, others by their bits."""
+    if numbers.dtype.kind != "f":
+        return mixed_bits(numbers.astype(np.int64).view(np.uint64))
+    floats = numbers.astype(np.float64)
+    # A column of integers comes as floats in blocks with missing values.
+    integer = (np.abs(floats) < 2.0**53) & (np.floor(floats) == floats)
+    words = floats.view(np.uint64).copy()
+    words[integer] = floats[integer].astype(np.int64).view(np.uint64)
+    return mixed_bits(words)
+
+
+def hashed_texts(texts: list[str]) -> np.ndarray:
+    """Return the hashes of strings."""
+    cells: Any = np.array(texts, dtype=object)
+    return np.asarray(pd.util.hash_array(cells, categorize=False), dtype=np.uint64)
 
 
 @dataclass(frozen=True)
 class CategoryCounts:
-    """The categories of a column and their rows by class.
+    """The categories of a column in the order in which they first appear, and their rows by class.
 
-    Parameters
-    ----------
-    keys : list of str
-        The categories, in the order in which they first appear.
-    table : ndarray of int of shape (categories, classes)
-        Rows of each category in each class.
-    missing : ndarray of int of shape (classes,)
-        Rows of each class without a value.
-
-    Examples
-    --------
-    >>> counts = CategoryCounts.of(pd.Series(["b", "a", None, "b"]), np.array([0, 1, 1, 1]))
-    >>> counts.keys, counts.table.tolist(), counts.missing.tolist()
-    (['b', 'a'], [[1, 1], [0, 1]], [0, 1])
+    ``table`` has the shape (categories, classes); ``missing`` counts the rows of each class without a value.
     """
 
     keys: list[str]
@@ -48,7 +109,7 @@ class CategoryCounts:
 
     @classmethod
     def of(cls, series: pd.Series[Any], codes: np.ndarray | None = None, classes: int = 1) -> CategoryCounts:
-        """Count the rows of one block, however many categories there are; without classes all are of one."""
+        """Count the rows of one block, however many categories there are; without codes there is one class."""
         counter = CategoryCounter(most=len(series))
         counter.add(series, np.zeros(len(series), dtype=np.int64) if codes is None else codes)
         return counter.counts(np.arange(max(classes, 1 if codes is None or not len(codes) else int(codes.max()) + 1)))
@@ -60,51 +121,32 @@ class CategoryCounts:
 
 
 class CategoryCounter:
-    """Counts categories block by block, until there are too many.
-
-    Parameters
-    ----------
-    most : int
-        Different categories that are counted.
-
-    Examples
-    --------
-    >>> counter = CategoryCounter(most=2)
-    >>> counter.add(pd.Series(["a", "b"]), np.array([0, 0]))
-    >>> counter.is_exact, counter.distinct
-    (True, 2)
-    >>> counter.add(pd.Series(["c"]), np.array([0]))
-    >>> counter.is_exact, counter.distinct
-    (False, 3)
-    """
+    """Counts categories block by block, until there are more than ``most``."""
 
     def __init__(self, most: int = MOST_CATEGORIES) -> None:
         self._most = most
         self._place: dict[str, int] = {}
         self._table = np.zeros((0, 0), dtype=np.int64)
         self._missing = np.zeros(0, dtype=np.int64)
-        self._beyond: DistinctCount | None = None
+        self._sketch: DistinctCount | None = None
 
     @property
     def is_exact(self) -> bool:
         """Whether all categories were counted."""
-        return self._beyond is None
+        return self._sketch is None
 
     @property
     def distinct(self) -> int:
-        """The number of different categories; an estimate where they are very many."""
-        return len(self._place) if self._beyond is None else self._beyond.value
+        """The number of categories; an estimate where they are very many."""
+        return len(self._place) if self._sketch is None else self._sketch.value
 
     @property
     def distinct_is_exact(self) -> bool:
-        """Whether the number of different categories is exact."""
-        return self._beyond is None or self._beyond.is_exact
+        """Whether the number of categories is exact."""
+        return self._sketch is None or self._sketch.is_exact
 
-    def add(self, series: pd.Series[Any], codes: np.ndarray, class_rows: np.ndarray | None = None) -> None:
-        """Count the rows of a block, given their class numbers and, where that is known, how many each class has."""
-        if len(series) <= _CHUNK_ROWS:
-            self._add(series, codes, class_rows)
-            return
+    def add(self, series: pd.Series[Any], codes: np.ndarray) -> None:
+        """Count the rows of a block, given their class numbers."""
         for start in range(0, len(series), _CHUNK_ROWS):
             self._add(series.iloc[start : start + _CHUNK_ROWS], codes[start : start + _CHUNK_ROWS])
 
@@ -112,21 +154,20 @@ class CategoryCounter:
         """Count rows without a value, given how many each class has."""
         self._missing = added_by_class(self._missing, rows)
 
-    def _add(self, series: pd.Series[Any], codes: np.ndarray, class_rows: np.ndarray | None = None) -> None:
-        if not len(series):
+    def _add(self, series: pd.Series[Any], codes: np.ndarray) -> None:
+        classes = max(int(codes.max()) + 1, len(self._missing))
+        positions, keys = factorise(series)
+        if self._sketch is not None or len(keys) > self._most:
+            # A table of all categories by all classes may be far larger than the rows.
+            self.add_missing(np.bincount(codes[positions < 0], minlength=classes))
+            self._estimate(keys)
             return
-        if class_rows is None:
-            class_rows = np.bincount(codes, minlength=len(self._missing))
-        most = self._most if self._beyond is None else 0
-        keys, missing, block = _counted(series, codes, class_rows, most=most)
-        classes = len(class_rows)
-        self.add_missing(missing)
-        if self._beyond is not None or block is None:
-            self._count_distinct(keys)
-            return
+        counted = np.bincount((positions + 1) * classes + codes, minlength=(len(keys) + 1) * classes)
+        counted = counted.reshape(len(keys) + 1, classes)
+        self.add_missing(counted[0])
         places = np.array([self._place.setdefault(key, len(self._place)) for key in keys], dtype=np.int64)
         if len(self._place) > self._most:
-            self._count_distinct([])
+            self._estimate([])
             return
         if len(self._place) > len(self._table) or classes > self._table.shape[1]:
             # Twice as long each time, so that growing costs little in all.
@@ -134,60 +175,30 @@ class CategoryCounter:
             table = np.zeros((longer, classes), dtype=np.int64)
             table[: len(self._table), : self._table.shape[1]] = self._table
             self._table = table
-        self._table[places] += block
+        self._table[places] += counted[1:]
 
-    def _count_distinct(self, keys: list[str]) -> None:
-        """From now on know no more of categories than how many there are."""
-        if self._beyond is None:
-            self._beyond = DistinctCount()
+    def _estimate(self, keys: list[str]) -> None:
+        """Forget the counts, and from now on estimate the number of categories."""
+        if self._sketch is None:
+            self._sketch = DistinctCount()
             keys = [*self._place, *keys]
             self._place, self._table = {}, np.zeros((0, 0), dtype=np.int64)
-        self._beyond.add(hashed_texts(keys))
+        self._sketch.add(hashed_texts(keys))
 
     def counts(self, classes: np.ndarray) -> CategoryCounts:
         """Return the counts, with the classes in the given order of their numbers."""
-        assert self._beyond is None
-        table = _widened(self._table[: len(self._place)], len(classes))
-        return CategoryCounts(list(self._place), table[:, classes], _widened(self._missing, len(classes))[classes])
+        assert self._sketch is None
+        table = _padded(self._table[: len(self._place)], len(classes))
+        return CategoryCounts(list(self._place), table[:, classes], _padded(self._missing, len(classes))[classes])
 
 
 def added_by_class(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Add rows by class where one of both may know of fewer classes.
-
-    Examples
-    --------
-    >>> added_by_class(np.array([1, 2]), np.array([0, 1, 5])).tolist()
-    [1, 3, 5]
-    """
+    """Add rows by class where one of both may have fewer classes."""
     classes = max(len(one), len(other))
-    return _widened(one, classes) + _widened(other, classes)
+    return _padded(one, classes) + _padded(other, classes)
 
 
-def _counted(
-    series: pd.Series[Any], codes: np.ndarray, class_rows: np.ndarray, most: int
-) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """Return the categories as they first appear, the rows by class without a value, and those of each category.
-
-    There are none of the last where there are too many categories: a table of all of them by all classes may be larger
-    than the rows by far.
-    """
-    classes = len(class_rows)
-    if isinstance(series.dtype, np.dtype):
-        close = CloseNumbers.of(series.to_numpy(), most=max(len(series) // classes, 1))
-        if close is not None:
-            table = close.counted(codes, classes, class_rows)
-            order = close.appeared(table.sum(axis=1) > 0)
-            keys = [category_key(close.low + place) for place in order.tolist()]
-            return keys, np.zeros(classes, dtype=np.int64), table[order] if len(keys) <= most else None
-    positions, keys = factorise(series)
-    if len(keys) > most:
-        return keys, np.bincount(codes[positions < 0], minlength=classes), None
-    counted = np.bincount((positions + 1) * classes + codes, minlength=(len(keys) + 1) * classes)
-    table = counted.reshape(len(keys) + 1, classes)
-    return keys, table[0], table[1:]
-
-
-def _widened(counts: np.ndarray, classes: int) -> np.ndarray:
-    """Return counts with zeros for classes that came later."""
+def _padded(counts: np.ndarray, classes: int) -> np.ndarray:
+    """Return counts with zeros for further classes."""
     room = classes - counts.shape[-1]
     return counts if room <= 0 else np.pad(counts, [(0, 0)] * (counts.ndim - 1) + [(0, room)])

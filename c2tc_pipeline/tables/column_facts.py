@@ -1,7 +1,7 @@
-"""What is known of a column after all its rows were seen once, block by block: enough to decide what it is used for.
+"""Facts about a column, gathered block by block in one pass: enough to decide its role.
 
-Blocks add up, and any division of the rows into blocks gives the same facts. What encoders learn of a column is
-gathered on the way, as far as its role is not yet ruled out. The rules are in :mod:`c2tc_pipeline.tables.roles`.
+Any division of the rows into blocks gives the same facts. What encoders learn of a column is gathered on the way, as
+long as no fact rules its role out. The rules are in :mod:`c2tc_pipeline.tables.roles`.
 """
 
 from __future__ import annotations
@@ -12,33 +12,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.tables.category_counts import MOST_CATEGORIES, CategoryCounter, added_by_class
-from c2tc_pipeline.tables.close_numbers import CloseNumbers
-from c2tc_pipeline.tables.distinct import DistinctCount, hashed_numbers
+from c2tc_pipeline.tables.category_counts import (
+    MOST_CATEGORIES,
+    CategoryCounter,
+    DistinctCount,
+    added_by_class,
+    hashed_numbers,
+)
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_numbers, to_text
 
-# Whole numbers that lie no farther apart are marked in a table of this size to find those that occur.
-_CLOSE = 2**16
-# Rows looked at together where numbers are converted; keeps copies small beside a large table.
+# Rows converted together; keeps copies small beside a large table.
 _CHUNK_ROWS = 2**20
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What the rules for roles ask about a column.
+    """The facts that the rules for roles use.
 
-    Parameters
-    ----------
-    kind : Kind
-        What the values are, whatever the column is called.
-    rows, missing, distinct : int
-        Rows, rows without a value, and different values.
-    is_counted : bool
-        Whether ``distinct`` is exact rather than an estimate.
-    low, high : float
-        Limits of numbers; NaN for others.
-    is_category : bool
-        Whether the column is stored as a category.
+    ``distinct`` is exact where ``is_counted``, else an estimate; ``low`` and ``high`` are NaN where there are no
+    numbers.
     """
 
     kind: Kind
@@ -52,15 +44,7 @@ class ColumnFacts:
 
 
 class NumberRange:
-    """The limits of a column of numbers, block by block.
-
-    Examples
-    --------
-    >>> numbers = NumberRange()
-    >>> numbers.add(np.array([3.0, np.nan, np.inf]), np.arange(3))
-    >>> numbers.low, numbers.missing, numbers.infinite, numbers.first_infinite
-    (3.0, 1, 1, 2)
-    """
+    """Minimum and maximum of a column of numbers, and its missing and infinite values, block by block."""
 
     def __init__(self) -> None:
         self.low = np.inf
@@ -70,40 +54,29 @@ class NumberRange:
         self.first_infinite: int | None = None
 
     def add(self, numbers: np.ndarray, row_ids: np.ndarray) -> None:
-        """Take numbers into account, missing ones as NaN, and where they stand in the source."""
-        if numbers.dtype.kind in "iu":
-            self._widen(numbers)
-            return
-        absent = np.isnan(numbers)
-        self.missing += int(absent.sum())
-        infinite = np.isinf(numbers)
-        if infinite.any():
-            self.infinite += int(infinite.sum())
-            if self.first_infinite is None:
-                self.first_infinite = int(row_ids[int(np.argmax(infinite))])
-        self._widen(numbers[~(absent | infinite)])
-
-    def _widen(self, present: np.ndarray) -> None:
-        if len(present):
-            self.low, self.high = min(self.low, float(present.min())), max(self.high, float(present.max()))
+        """Take numbers into account, missing ones as NaN, with their rows in the source."""
+        if numbers.dtype.kind == "f":
+            absent, infinite = np.isnan(numbers), np.isinf(numbers)
+            self.missing += int(absent.sum())
+            if infinite.any():
+                self.infinite += int(infinite.sum())
+                if self.first_infinite is None:
+                    self.first_infinite = int(row_ids[int(np.argmax(infinite))])
+            numbers = numbers[~(absent | infinite)]
+        if len(numbers):
+            self.low, self.high = min(self.low, float(numbers.min())), max(self.high, float(numbers.max()))
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was no number at all."""
+        """Whether there was no finite number."""
         return self.low > self.high
 
 
 class ColumnGatherer:
     """Gathers the facts of one column, and the counts and limits that encoders need.
 
-    Parameters
-    ----------
-    role : str, optional
-        The role that the user gave the column.
-    could_be_code : bool
-        Whether whole numbers may turn out to be codes, so that they have to be counted.
-    facts_only : bool
-        The whole column comes as one block, and nothing is wanted but its facts: what they do not need is not counted.
+    ``role`` is the one given by the user; ``could_be_code`` says whether integers may turn out to be codes and have to
+    be counted; with ``facts_only`` the column comes as one block and only what its facts need is counted.
     """
 
     def __init__(self, role: str | None = None, *, could_be_code: bool = False, facts_only: bool = False) -> None:
@@ -127,32 +100,32 @@ class ColumnGatherer:
         self._rows += len(series)
         values = to_text(series) if kind is Kind.MIXED or self._role == "string" else plain(series)
         self._missing += int(values.isna().sum())
-        if self._is_to_be_counted(kind):
+        if self._needs_counts(kind):
             if self.counter is None:
                 self.counter = CategoryCounter(
                     MOST_CATEGORIES if kind in (Kind.TEXT, Kind.MIXED) or self._is_category else self._most
                 )
                 self.counter.add_missing(self._early_missing)
             self.counter.add(to_codes(series).values if self._role == "code" else values, codes)
-        elif self.counter is None and kind is Kind.EMPTY:
-            # Whether gaps have to be counted shows when the first value comes.
-            self._early_missing = added_by_class(self._early_missing, np.bincount(codes))
         elif self.counter is not None:
             self.counter.add_missing(np.bincount(codes))
+        elif kind is Kind.EMPTY:
+            # Whether missing values have to be counted is known when the first value comes.
+            self._early_missing = added_by_class(self._early_missing, np.bincount(codes))
         if kind is Kind.EMPTY:
             self.range.missing += len(series)
         elif kind not in (Kind.TEXT, Kind.MIXED) or self._role == "numeric":
             self._add_numbers(series, row_ids)
 
-    def _is_to_be_counted(self, kind: Kind) -> bool:
-        if self._facts_only and not self._goes_by_text(kind):
+    def _needs_counts(self, kind: Kind) -> bool:
+        if self._facts_only and not self._compares_text(kind):
             return False
         if self._role in ("string", "code", "numeric"):
             return self._role != "numeric"
         return kind in (Kind.TEXT, Kind.MIXED, Kind.BOOLEAN, Kind.WHOLE)
 
-    def _goes_by_text(self, kind: Kind) -> bool:
-        """Whether different values are told apart by their text."""
+    def _compares_text(self, kind: Kind) -> bool:
+        """Whether values are distinct when their texts are."""
         return kind in (Kind.TEXT, Kind.MIXED) or self._role == "string"
 
     def _add_numbers(self, series: pd.Series[Any], row_ids: np.ndarray) -> None:
@@ -160,46 +133,26 @@ class ColumnGatherer:
             rows = slice(start, start + _CHUNK_ROWS)
             numbers = to_numbers(series.iloc[rows]).values
             if numbers.dtype.kind in "iu":
-                exact = found = numbers.to_numpy()
+                present = found = numbers.to_numpy()
             else:
                 found = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-                exact = found[~np.isnan(found)]
+                present = found[~np.isnan(found)]
             self.range.add(found, row_ids[rows])
-            self._distinct.add(hashed_numbers(_without_repeats(exact)))
+            self._distinct.add(hashed_numbers(present))
 
     def facts(self) -> ColumnFacts:
-        """Return what is known of the rows seen so far."""
-        if self._goes_by_text(self._kind) and self.counter is not None:
+        """Return the facts of the rows so far."""
+        if self._compares_text(self._kind) and self.counter is not None:
             distinct, is_counted = self.counter.distinct, self.counter.distinct_is_exact
         else:
             distinct, is_counted = self._distinct.value, self._distinct.is_exact
-        low, high = (np.nan, np.nan) if self.range.is_empty else (self.range.low, self.range.high)
-        present = self._rows - self._missing
         return ColumnFacts(
             kind=self._kind,
             rows=self._rows,
             missing=self._missing,
-            distinct=min(distinct, present),
+            distinct=min(distinct, self._rows - self._missing),
             is_counted=is_counted,
-            low=low,
-            high=high,
+            low=np.nan if self.range.is_empty else self.range.low,
+            high=np.nan if self.range.is_empty else self.range.high,
             is_category=self._is_category,
         )
-
-
-def _without_repeats(numbers: np.ndarray) -> np.ndarray:
-    """Drop repeats of whole numbers that lie close together, which is quicker than hashing every one of them.
-
-    Examples
-    --------
-    >>> _without_repeats(np.array([7, 3, 7], dtype=np.int8))
-    array([3, 7])
-    """
-    close = CloseNumbers.of(numbers, most=_CLOSE + 1)
-    if close is None:
-        return numbers
-    wide = numbers.dtype.type if numbers.dtype.kind == "u" else np.int64
-    if close.width <= 2:
-        # Both ends occur: most columns are flags, and nobody has to count them for that.
-        return np.arange(close.width).astype(wide) + wide(close.low)
-    return np.flatnonzero(np.bincount(close.places)).astype(wide) + wide(close.low)

@@ -1,7 +1,7 @@
-"""What a column physically holds, and its conversion to numbers, whole codes or text.
+"""Kinds of values in pandas columns, and their conversion to numbers, integer codes or text.
 
-Here belongs everything that depends on how pandas stores a column (NumPy, nullable, Arrow, category, object).
-What a column is *used* for is decided in :mod:`c2tc_pipeline.tables.roles`.
+Here belongs everything that depends on how pandas stores a column (NumPy, nullable, Arrow, category, object). What a
+column is *used* for is decided in :mod:`c2tc_pipeline.tables.roles`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from pandas.api import types as dtypes
 
 
 class Kind(StrEnum):
-    """The physical kind of a column's values.
-
-    Examples
-    --------
-    >>> Kind("whole") is Kind.WHOLE
-    True
-    """
+    """The physical kind of a column's values."""
 
     EMPTY = "empty"
     BOOLEAN = "boolean"
@@ -49,18 +43,12 @@ _OBJECT_KINDS = {
     "bytes": Kind.TEXT,
 }
 
-# Beyond this a float64 no longer tells neighbouring whole numbers apart.
+# Beyond this a float64 no longer tells neighbouring integers apart.
 _LARGEST_EXACT_FLOAT = 2.0**53
 
 
 def joined_kind(first: Kind, second: Kind) -> Kind:
-    """Return the kind of a column from those of two of its blocks.
-
-    Examples
-    --------
-    >>> joined_kind(Kind.WHOLE, Kind.REAL).value, joined_kind(Kind.EMPTY, Kind.TEXT).value
-    ('real', 'text')
-    """
+    """Return the kind of a column from those of two of its blocks."""
     if first is second or second is Kind.EMPTY:
         return first
     if first is Kind.EMPTY:
@@ -69,43 +57,14 @@ def joined_kind(first: Kind, second: Kind) -> Kind:
 
 
 class Conversion(NamedTuple):
-    """A converted column and the positions whose value did not fit.
-
-    Parameters
-    ----------
-    values : pandas.Series
-        The converted column; a value that did not fit is missing in it.
-    refused : numpy.ndarray of int
-        Positions of the values that were present before and did not fit.
-
-    Examples
-    --------
-    >>> to_numbers(pd.Series(["1", "x"])).refused.tolist()
-    [1]
-    """
+    """A converted column and the positions whose value did not fit."""
 
     values: pd.Series[Any]
     refused: np.ndarray
 
 
 def plain(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the column without its Arrow or category wrapping, other columns as they are.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Any column.
-
-    Returns
-    -------
-    pandas.Series
-        The same values and index.
-
-    Examples
-    --------
-    >>> plain(pd.Series([3, 5, 3], dtype="category")).dtype
-    dtype('int64')
-    """
+    """Return the column without its Arrow or category wrapping, other columns as they are."""
     if isinstance(series.dtype, pd.ArrowDtype):
         unwrapped = series.array.__arrow_array__().to_pandas()
         return pd.Series(unwrapped.array, index=series.index, name=series.name)
@@ -117,27 +76,9 @@ def plain(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def column_kind(series: pd.Series[Any]) -> Kind:
-    """Tell what a column physically holds, looking at its values where the dtype does not say.
+    """Return what a column holds, from its values where the dtype does not say; ``Kind.EMPTY`` when all are missing.
 
-    Floats that are all whole count as whole numbers: a single missing value turns a column of integers into
-    floats.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Any column.
-
-    Returns
-    -------
-    Kind
-        The kind of the values that are present; ``Kind.EMPTY`` when none is.
-
-    Examples
-    --------
-    >>> column_kind(pd.Series([1.0, None, 3.0])).value
-    'whole'
-    >>> column_kind(pd.Series([1, "a"])).value
-    'mixed'
+    Floats that are all integers count as integers: a single missing value turns a column of integers into floats.
     """
     series = plain(series)
     dtype = series.dtype
@@ -164,23 +105,8 @@ def column_kind(series: pd.Series[Any]) -> Kind:
 def to_numbers(series: pd.Series[Any]) -> Conversion:
     """Convert a column to NumPy numbers, without a copy when it already is one.
 
-    Moments become seconds since 1970-01-01 UTC (a moment without a time zone is read as UTC), durations
-    become seconds, booleans 0 and 1, text is parsed.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Any column.
-
-    Returns
-    -------
-    Conversion
-        Numbers, missing as NaN, and the positions of what is not a number.
-
-    Examples
-    --------
-    >>> to_numbers(pd.Series(pd.to_datetime(["1970-01-02", None]))).values.tolist()
-    [86400.0, nan]
+    Datetimes become seconds since 1970-01-01 (UTC where they have no time zone), durations become seconds, booleans 0
+    and 1, text is parsed; missing values become NaN.
     """
     source = plain(series)
     dtype = source.dtype
@@ -192,26 +118,7 @@ def to_numbers(series: pd.Series[Any]) -> Conversion:
 
 
 def to_codes(series: pd.Series[Any]) -> Conversion:
-    """Convert a column to whole numbers or booleans; ``Int64`` when values are missing.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Any column.
-
-    Returns
-    -------
-    Conversion
-        Codes, and the positions of what is not a whole number.
-
-    Examples
-    --------
-    >>> to_codes(pd.Series([1.0, None, 2.5]))
-    Conversion(values=0       1
-    1    <NA>
-    2    <NA>
-    dtype: Int64, refused=array([2]))
-    """
+    """Convert a column to integers or booleans; ``Int64`` when values are missing."""
     source = plain(series)
     if source.dtype == np.dtype(bool):
         return Conversion(source, np.empty(0, dtype=np.int64))
@@ -229,22 +136,7 @@ def to_codes(series: pd.Series[Any]) -> Conversion:
 def to_text(series: pd.Series[Any]) -> pd.Series[Any]:
     """Convert a column to pandas ``str``; missing values stay missing.
 
-    Whole numbers are written without a decimal point even where a missing value had turned them into floats.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Any column.
-
-    Returns
-    -------
-    pandas.Series
-        The column with dtype ``str``.
-
-    Examples
-    --------
-    >>> to_text(pd.Series([7.0, None, 9.0])).tolist()
-    ['7', nan, '9']
+    Integers are written without a decimal point even where a missing value had turned them into floats.
     """
     source = plain(series)
     if isinstance(source.dtype, pd.StringDtype):
@@ -256,7 +148,7 @@ def to_text(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _text_of(value: object) -> str:
-    """Write one value, whatever stands beside it: a row alone must read as it does in its table."""
+    """Write one value, whatever the others are: a row alone must read as it does in its table."""
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="backslashreplace")
     if isinstance(value, float | np.floating):
@@ -267,18 +159,12 @@ def _text_of(value: object) -> str:
 
 
 def as_floats(series: pd.Series[Any]) -> np.ndarray:
-    """Return a numeric column as float64, missing values as NaN.
-
-    Examples
-    --------
-    >>> as_floats(pd.Series([1, None], dtype="Int64"))
-    array([ 1., nan])
-    """
+    """Return a numeric column as float64, missing values as NaN."""
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _all_whole(floats: np.ndarray) -> bool:
-    """Whether every value that is present is a finite whole number; stops early on columns of fractions."""
+    """Whether every value that is present is a finite integer; stops early on columns of fractions."""
     for start in range(0, len(floats), 65_536):
         block = floats[start : start + 65_536]
         block = block[~np.isnan(block)]

@@ -1,4 +1,9 @@
-"""What a usable label is: at least two classes, and classes rather than a quantity."""
+"""Label classes, gathered block by block: at least two, and classes rather than a quantity.
+
+A label looks continuous when it has more than 20 different values and they are fractions or times, or more than 200 and
+they are integers, or when it has more than 20 and fewer than two rows per value. Fractions are refused below 20 values
+too when there are fewer than two rows per value.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.notices import Notice
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_text
 
 # Up to this many different values a label is taken at its word, whatever its type.
@@ -17,47 +21,6 @@ FEW_CLASSES = 20
 MOST_NUMBERED_CLASSES = 200
 # Every class becomes a row at least, so that more classes than this are no condensation of anything.
 MOST_CLASSES = 2**18
-
-
-def checked_labels(labels: pd.Series[Any], row_ids: np.ndarray, notices: list[Notice]) -> pd.Series[Any]:
-    """Return the labels as plain values, or say why they can't be classes.
-
-    Whole numbers that a missing value had turned into floats become integers again; mixed types become text.
-
-    Parameters
-    ----------
-    labels : pandas.Series
-        The label column without missing values.
-    row_ids : numpy.ndarray of int
-        The rows' positions in the source table.
-    notices : list of Notice
-        Receives what was done.
-
-    Returns
-    -------
-    pandas.Series
-        Plain NumPy or ``str`` values.
-
-    Raises
-    ------
-    InputError
-        When there is no label, one class only, or a quantity rather than classes.
-
-    Notes
-    -----
-    A label looks continuous when it has more than 20 different values and they are fractions or moments, or
-    more than 200 and they are whole numbers, or when it has more than 20 and fewer than two rows a value.
-    Fractions are refused below 20 values too when there are fewer than two rows a value.
-
-    Examples
-    --------
-    >>> checked_labels(pd.Series([1.0, 2.0, 1.0]), np.arange(3), []).tolist()
-    [1, 2, 1]
-    """
-    gatherer = LabelGatherer(str(labels.name))
-    gatherer.add(labels, row_ids)
-    gatherer.classes(notices)
-    return _plain_values(labels, column_kind(labels))
 
 
 @dataclass(frozen=True)
@@ -132,12 +95,6 @@ class LabelGatherer:
         added[: len(self._counts)] += self._counts
         self._counts = added
         return counted
-
-    def known(self, labels: pd.Series[Any]) -> np.ndarray:
-        """Return the numbers of labels that were added before."""
-        values = to_text(labels) if self._kind in (Kind.TEXT, Kind.MIXED) else plain(labels)
-        positions, distinct = pd.factorize(values)
-        return np.array([self._place[value] for value in distinct], dtype=np.int64)[positions]
 
     def classes(self, notices: list[Notice]) -> LabelClasses:
         """Return the classes of all rows, or say why the labels can't be classes."""

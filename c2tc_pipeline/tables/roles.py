@@ -1,7 +1,6 @@
-"""Column roles: what each column is used for, inferred by rules that can be said in one phrase.
+"""Column roles: what each column is used for, inferred by rules.
 
-The rules look at the values first and at the column's name only where whole numbers could be either a
-quantity or a code. Conversion of the values belongs in :mod:`c2tc_pipeline.tables.kinds`.
+The rules look at the values first, and at the column's name only where integers could be a quantity or a code.
 """
 
 from __future__ import annotations
@@ -15,21 +14,14 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
 from c2tc_pipeline.tables.kinds import Kind
 
 
 class Role(StrEnum):
-    """What a column is used for.
-
-    Examples
-    --------
-    >>> Role("code") is Role.CODE
-    True
-    """
+    """What a column is used for."""
 
     NUMERIC = "numeric"
     STRING = "string"
@@ -39,26 +31,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """A column's role and why it has it.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    role : Role
-        What it is used for.
-    reason : str
-        A short phrase for people.
-    distinct : int
-        Different values that are present.
-    missing : int
-        Rows without a value.
-
-    Examples
-    --------
-    >>> ColumnRole("age", Role.NUMERIC, "whole numbers, 74 distinct", distinct=74, missing=0).role.value
-    'numeric'
-    """
+    """A column's role, the reason in one phrase, and its numbers of distinct and of missing values."""
 
     name: str
     role: Role
@@ -67,29 +40,11 @@ class ColumnRole:
     missing: int
 
 
-# Whole numbers under a name with one of these words are codes, unless a counting word stands beside it.
+# Integers under a name with one of these words are codes, unless the name has a counting word too.
 CODE_WORDS = frozenset(
     [
-        "category",
-        "class",
-        "code",
-        "day",
-        "did",
-        "district",
-        "dow",
-        "flag",
-        "group",
-        "has",
-        "id",
-        "is",
-        "kind",
-        "month",
-        "postcode",
-        "status",
-        "type",
-        "was",
-        "weekday",
-        "zip",
+        *("category", "class", "code", "day", "did", "district", "dow", "flag", "group", "has"),
+        *("id", "is", "kind", "month", "postcode", "status", "type", "was", "weekday", "zip"),
     ]
 )
 COUNT_WORDS = frozenset(
@@ -97,11 +52,11 @@ COUNT_WORDS = frozenset(
 )
 IDENTIFIER_WORDS = frozenset(["guid", "id", "identifier", "idx", "index", "key", "rowid", "uid", "uuid"])
 
-# A code's values come back: at most this many, or on average twenty rows a value.
+# A code's values repeat: there are at most 20, or 20 rows per value on average.
 FEW_VALUES = 20
 ROWS_PER_CODE = 20
 
-# In a smaller table all-different values prove nothing, so only an identifier's name does.
+# In a smaller table distinct values prove nothing, so only a name makes an identifier.
 IDENTIFIER_MIN_ROWS = 50
 IDENTIFIER_SHARE = 0.99
 
@@ -111,44 +66,23 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 def infer_roles(
     frame: pd.DataFrame, *, label: str | None = None, overrides: Mapping[str, Role | str] | None = None
 ) -> dict[str, ColumnRole]:
-    """Give every column but the label a role.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table; column names are unique strings.
-    label : str, optional
-        The column to leave out.
-    overrides : mapping of str to Role or str, optional
-        Roles that are given and not inferred.
-
-    Returns
-    -------
-    dict of str to ColumnRole
-        In table order.
-
-    Raises
-    ------
-    InputError
-        When an override names an unknown column, the label, or an unknown role.
+    """Infer the role of every column but the label; roles in ``overrides`` are taken as given.
 
     Notes
     -----
-    In this order:
+    In this order, whatever the order of the rows:
 
     1. no value at all, or one value in every row: dropped;
-    2. identifiers: dropped. Text is one when at least 99 % of the values differ; whole numbers when that
-       holds and the name says so (``id``, ``key``, ...), or when all differ and they lie so close together
-       that they number the rows. Below 50 rows a column is an identifier only when its name says so and all
-       values differ. Fractions and moments never are;
-    3. booleans, and whole numbers with two values: codes;
-    4. text, mixed types: strings; a pandas category of whole numbers: codes;
-    5. other whole numbers: codes when the name has a word such as ``code``, ``type``, ``day`` or ``id``,
-       none that counts (``number``, ``age``, ...), and the values come back (at most 20, or on average 20
-       rows a value); numeric otherwise;
-    6. fractions, and moments and durations (in seconds): numeric.
-
-    The order of the rows never matters.
+    2. identifiers: dropped. Text is one when at least 99 % of the values are distinct; integers when that holds and the
+       name says so (``id``, ``key``, ...), or when all are distinct and so close together that they number the rows.
+       Below 50 rows a column is an identifier only when its name says so and all values are distinct. Fractions and
+       datetimes never are;
+    3. booleans, and integers with two values: codes;
+    4. text, mixed types: strings; a pandas category of integers: codes;
+    5. other integers: codes when the name has a word such as ``code``, ``type``, ``day`` or ``id``, no counting word
+       (``number``, ``age``, ...), and the values repeat (at most 20, or 20 rows per value on average); numeric
+       otherwise;
+    6. fractions, datetimes and durations (in seconds): numeric.
 
     Examples
     --------
@@ -173,7 +107,7 @@ def infer_roles(
 def checked_overrides(
     columns: Sequence[str], label: str | None, overrides: Mapping[str, Role | str]
 ) -> dict[str, Role]:
-    """Return the roles that the user gave, or say which of them can't be."""
+    """Return the roles that the user gave; refuse unknown columns, unknown roles and the label."""
     known = [name for name in columns if name != label]
     given = {}
     for name, role in overrides.items():
@@ -190,7 +124,7 @@ def checked_overrides(
 
 
 def gatherer_of(name: str, given: Role | None, *, facts_only: bool = False) -> ColumnGatherer:
-    """Return what gathers the facts of a column; by its name it is known whether whole numbers may be codes."""
+    """Return the gatherer of a column's facts; its name decides whether integers may be codes."""
     return ColumnGatherer(given, could_be_code=_hint(words_of(name)) is not None, facts_only=facts_only)
 
 
@@ -204,7 +138,7 @@ def _inferred(facts: ColumnFacts, words: list[str]) -> tuple[Role, str]:
     kind, distinct = facts.kind, facts.distinct
     if kind is Kind.EMPTY:
         return Role.DROP, "no value at all"
-    # One value plus gaps is kept: which rows are filled may say something.
+    # One value and missing ones are kept: which rows have a value may be informative.
     if distinct == 1 and facts.missing == 0:
         return Role.DROP, "the same value in every row"
     if _is_identifier(facts, words):
@@ -237,7 +171,7 @@ def _role_of_whole_numbers(distinct: int, present: int, words: list[str], is_cat
 
 
 def _hint(words: list[str]) -> str | None:
-    """Return the word of a name that speaks for codes, unless another one counts."""
+    """Return the first word of a name that suggests codes, unless it has a counting word."""
     if any(word in COUNT_WORDS for word in words):
         return None
     return next((word for word in words if word in CODE_WORDS), None)
@@ -251,30 +185,13 @@ def _is_identifier(facts: ColumnFacts, words: list[str]) -> bool:
     if present < IDENTIFIER_MIN_ROWS:
         return named_so and distinct == present
     if kind is Kind.WHOLE and not named_so:
-        # An estimate of the number of values does not tell whether a few of them repeat.
+        # An estimate can't show that a few values repeat.
         all_differ = distinct == present if facts.is_counted else distinct >= IDENTIFIER_SHARE * present
-        # Independent draws from a range of at most twice their count would repeat, so such values were counted up, in
-        # whatever order they are.
+        # Independent draws from a range of at most twice their count would repeat, so such values number the rows.
         return all_differ and facts.high - facts.low < 2 * present
     return distinct >= IDENTIFIER_SHARE * present
 
 
 def words_of(name: str) -> list[str]:
-    """Split a column name into lower-case words at punctuation, digits and capitals.
-
-    Parameters
-    ----------
-    name : str
-        A column name in any of the usual spellings.
-
-    Returns
-    -------
-    list of str
-        Its words.
-
-    Examples
-    --------
-    >>> words_of("DayOfWeek"), words_of("admission_type_id"), words_of("zip5")
-    (['day', 'of', 'week'], ['admission', 'type', 'id'], ['zip', '5'])
-    """
+    """Split a column name into lower-case words at punctuation, digits and capitals."""
     return [word.lower() for word in _WORD.findall(name)]

@@ -1,9 +1,8 @@
-"""A sample of rows that depends on the rows' numbers alone, however they come divided into blocks.
+"""Uniform sample of rows that depends on the row numbers alone, however the rows are divided into blocks.
 
-Every row number has a hash under the seed; the rows with the smallest hashes are the sample. That is a uniform sample
-without replacement. It is all rows while there are no more than wanted, and a pass over blocks of rows keeps it at the
-cost of hashing the row numbers. Quantiles are read off it: with 262,144 rows a value's rank is wrong by more than 0.3 %
-of the rows in one table in fifty at most, whatever the distribution (inequality of Dvoretzky, Kiefer and Wolfowitz).
+Every row number has a hash under the seed; the rows with the smallest hashes are the sample, all rows while there are
+no more than wanted. Quantiles are estimated from it: with 262,144 rows a value's rank is wrong by more than 0.3 % of
+the rows in one table in fifty at most, whatever the distribution (Dvoretzky-Kiefer-Wolfowitz inequality).
 """
 
 from __future__ import annotations
@@ -11,36 +10,20 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.tables.distinct import mixed_bits
+from c2tc_pipeline.tables.category_counts import mixed_bits
 
 SAMPLE_ROWS = 2**18
 # A streamed sample of a very wide table has fewer rows, so that it stays within some 300 MB.
 SAMPLE_CELLS = 2**25
 _CHUNK_ROWS = 2**20
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class RowPicker:
-    """Decides, block by block, which rows are in the sample.
-
-    Parameters
-    ----------
-    seed : int
-        Another seed is another sample.
-    most : int
-        Rows of the sample.
-
-    Examples
-    --------
-    >>> whole, parts = RowPicker(seed=0, most=3), RowPicker(seed=0, most=3)
-    >>> _ = whole.offer(10)
-    >>> for rows in (4, 1, 5):
-    ...     _ = parts.offer(rows)
-    >>> whole.numbers().tolist() == parts.numbers().tolist(), len(whole.numbers())
-    (True, 3)
-    """
+    """Decides, block by block, which rows are in the sample."""
 
     def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
-        self._start = mixed_bits(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))[0]
+        self._start = mixed_bits(np.array([seed], dtype=np.uint64) + _GOLDEN)[0]
         self.most = most
         self.rows = 0
         self._hashes = np.empty(0, dtype=np.uint64)
@@ -50,7 +33,7 @@ class RowPicker:
     def offer(self, rows: int) -> np.ndarray:
         """Take the next rows into account, and return the places among them of those that may be in the sample."""
         numbers = np.arange(self.rows, self.rows + rows, dtype=np.int64)
-        hashes = mixed_bits(numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + self._start)
+        hashes = mixed_bits(numbers.view(np.uint64) * _GOLDEN + self._start)
         self.rows += rows
         taken = np.arange(rows) if self._limit is None else np.flatnonzero(hashes <= self._limit)
         self._hashes = np.concatenate([self._hashes, hashes[taken]])
@@ -58,11 +41,11 @@ class RowPicker:
         return taken
 
     def is_crowded(self) -> bool:
-        """Whether so many rows are held beyond the sample that letting them go pays."""
+        """Whether so many rows are held beyond the sample that :meth:`settle` pays."""
         return len(self._hashes) > 1.5 * self.most
 
     def settle(self) -> np.ndarray:
-        """Let go of the rows that are not in the sample; return which of those held before are."""
+        """Drop the rows that are not in the sample; return which of those held before are."""
         if len(self._hashes) <= self.most:
             return np.arange(len(self._hashes))
         kept = np.sort(np.argpartition(self._hashes, self.most - 1)[: self.most])
@@ -77,16 +60,7 @@ class RowPicker:
 
 
 class RowSample:
-    """The sampled rows themselves, gathered from blocks.
-
-    Examples
-    --------
-    >>> sample = RowSample(seed=0, most=2)
-    >>> for start in (0, 3):
-    ...     sample.add(pd.DataFrame({"x": range(start, start + 3)}))
-    >>> sample.rows().x.tolist() == sampled_numbers(6, seed=0, most=2).tolist()
-    True
-    """
+    """The sampled rows themselves, gathered from blocks."""
 
     def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
         self._picker = RowPicker(seed, most)
@@ -113,13 +87,7 @@ class RowSample:
 
 
 def sampled_numbers(rows: int, *, seed: int, most: int = SAMPLE_ROWS) -> np.ndarray:
-    """Return which of so many rows are in the sample.
-
-    Examples
-    --------
-    >>> sampled_numbers(3, seed=0).tolist()
-    [0, 1, 2]
-    """
+    """Return the numbers of the sampled rows, out of ``rows``."""
     if rows <= most:
         return np.arange(rows)
     picker = RowPicker(seed, most)

@@ -1,8 +1,6 @@
-"""What a table looked like when it was described, as a schema to check later deliveries of it against.
+"""Table schema (pandera): derived from the first accepted delivery, checked on every later one.
 
-The schema is a pandera one, derived from roles and data; it is stored as a small JSON document of our own, so
-that what was stored can be read without pandera and by people. Mending a table belongs in
-:mod:`c2tc_pipeline.tables.preparation`.
+The schema is stored as a small JSON document, so that it can be read without pandera and by people.
 """
 
 from __future__ import annotations
@@ -16,10 +14,13 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_codes, to_numbers, to_text
-from c2tc_pipeline.tables.preparation import PreparedTable, prepare_table, row_named
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.statistics import row_named
+from c2tc_pipeline.tables.table import Table, learn_table
 
 if TYPE_CHECKING:
     from pandera.pandas import Check, Column, DataFrameSchema
@@ -49,21 +50,8 @@ class _Document(BaseModel):
 class SchemaFailure:
     """One way in which a table does not fit its schema.
 
-    Parameters
-    ----------
-    column : str
-        The column at fault.
-    check : str
-        ``present``, ``not_missing``, ``number``, ``finite``, ``whole_number``, ``text`` or ``known_class``.
-    count : int
-        Values at fault; 1 for a column that is absent.
-    first_cases : tuple of str
-        The first of them.
-
-    Examples
-    --------
-    >>> SchemaFailure("age", "finite", 2, ("inf", "-inf")).count
-    2
+    ``check`` is ``present``, ``not_missing``, ``number``, ``finite``, ``whole_number``, ``text``, ``known_class`` or
+    ``usable``; ``count`` is the number of values at fault, 1 for an absent column.
     """
 
     column: str
@@ -72,75 +60,68 @@ class SchemaFailure:
     first_cases: tuple[str, ...]
 
 
-def derive_schema(table: PreparedTable | pd.DataFrame, spec: TableSpec) -> DataFrameSchema:
-    """Derive the schema that a table and its description imply.
+def derive_schema(table: Table) -> DataFrameSchema:
+    """Derive the schema that a table implies for later deliveries.
 
-    Every kept column must be there with the kind of values its role asks for, missing values only where some
-    were seen; the label must be there, never missing, one of the known classes. Further columns are allowed.
-
-    Parameters
-    ----------
-    table : PreparedTable or pandas.DataFrame
-        The table, prepared or as it was read.
-    spec : TableSpec
-        Its description.
-
-    Returns
-    -------
-    pandera.pandas.DataFrameSchema
-        For :func:`check_schema`, or for pandera itself.
+    Every kept column must be there with the kind of values its role asks for, missing values only where some were seen;
+    the label must be there and one of the known classes. Further columns are allowed.
 
     Examples
     --------
-    >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> schema = derive_schema(pd.DataFrame({"age": [31, 45, 28], "y": ["no", "yes", "no"]}), spec)
-    >>> list(schema.columns)
+    >>> frame = pd.DataFrame({"age": [31, 45, 28], "y": ["no", "yes", "no"]})
+    >>> list(derive_schema(learn_table(Blocks.of_frame(frame), label="y")).columns)
     ['age', 'y']
     """
-    if isinstance(table, pd.DataFrame):
-        table = prepare_table(table, label=spec.label, roles=spec.roles)
     columns = tuple(
         _ColumnDocument(
             name=name,
-            role=role.role,
-            nullable=role.missing > 0,
-            must_be_text=role.role is Role.STRING and name not in spec.roles,
+            role=table.roles[name].role,
+            nullable=table.missing[name] > 0,
+            must_be_text=table.roles[name].role is Role.STRING and name not in table.given,
         )
-        for name, role in table.roles.items()
-        if role.role is not Role.DROP
+        for name in table.statistics.kept
     )
-    return _build(_Document(label=spec.label, classes=_classes(table.y), columns=columns))
+    classes = _classes(table.labels(np.arange(len(table.classes))))
+    return _build(_Document(label=table.label, classes=classes, columns=columns))
 
 
-def check_schema(frame: pd.DataFrame, schema: DataFrameSchema) -> list[SchemaFailure]:
-    """Check a table against a schema, all of it, and say what does not fit.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table as it was read, or ``PreparedTable.to_frame()``; rows without a label are at fault.
-    schema : pandera.pandas.DataFrameSchema
-        From :func:`derive_schema` or :func:`schema_from_json`.
-
-    Returns
-    -------
-    list of SchemaFailure
-        Empty when the table fits.
+def check_schema(blocks: Blocks, schema: DataFrameSchema) -> list[SchemaFailure]:
+    """Check all labelled rows of a delivery against a schema, and return what does not fit, column by column.
 
     Examples
     --------
-    >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> schema = derive_schema(pd.DataFrame({"age": [31, 45, 28], "y": ["no", "yes", "no"]}), spec)
-    >>> for failure in check_schema(pd.DataFrame({"age": [31, None], "y": ["no", "maybe"]}), schema):
+    >>> frame = pd.DataFrame({"age": [31, 45, 28], "y": ["no", "yes", "no"]})
+    >>> schema = derive_schema(learn_table(Blocks.of_frame(frame), label="y"))
+    >>> for failure in check_schema(Blocks.of_frame(pd.DataFrame({"age": [31, None], "y": ["no", "maybe"]})), schema):
     ...     print(failure.column, failure.check, failure.count, *failure.first_cases)
     age not_missing 1 data row 2 (the first is 1)
     y known_class 1 maybe
     """
+    document = _Document.model_validate((schema.metadata or {})[_OUR_KEY])
+    found: dict[tuple[str, str], SchemaFailure] = {}
+    start = 0
+    for frame in blocks.frames():
+        rows = frame.set_axis(pd.RangeIndex(start, start + len(frame)))
+        start += len(frame)
+        if document.label in rows.columns:
+            rows = rows.loc[rows[document.label].notna()]
+        for failure in _failures(rows, schema):
+            key = failure.column, failure.check
+            if key not in found:
+                found[key] = failure
+            elif failure.check != "present":
+                before = found[key]
+                cases = (*before.first_cases, *failure.first_cases)[:_CASES_SHOWN]
+                found[key] = SchemaFailure(*key, before.count + failure.count, cases)
+    order = {name: position for position, name in enumerate(schema.columns)}
+    return sorted(found.values(), key=lambda failure: order.get(failure.column, len(order)))
+
+
+def _failures(frame: pd.DataFrame, schema: DataFrameSchema) -> list[SchemaFailure]:
     from pandera.errors import SchemaErrors
 
-    numbered = frame.reset_index(drop=True)
     try:
-        schema.validate(numbered, lazy=True)
+        schema.validate(frame, lazy=True)
     except SchemaErrors as error:
         cases = error.failure_cases
     else:
@@ -156,58 +137,76 @@ def check_schema(frame: pd.DataFrame, schema: DataFrameSchema) -> list[SchemaFai
         else:
             shown = tuple(str(value) for value in found["failure_case"].head(_CASES_SHOWN))
             failures.append(SchemaFailure(str(column), str(check), len(found), shown))
-    order = {name: position for position, name in enumerate(schema.columns)}
-    return sorted(failures, key=lambda failure: order.get(failure.column, len(order)))
+    return failures
 
 
-def schema_to_json(schema: DataFrameSchema) -> str:
-    """Write a schema that was derived here as JSON.
-
-    Parameters
-    ----------
-    schema : pandera.pandas.DataFrameSchema
-        From :func:`derive_schema`.
-
-    Returns
-    -------
-    str
-        A JSON document.
+def baseline_of(spec: TableSpec) -> str:
+    """Return the hash that identifies a table's baseline: deliveries are checked only against schemas of the same one.
 
     Examples
     --------
     >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> schema = derive_schema(pd.DataFrame({"age": [31, 45, 28], "y": [1, 2, 1]}), spec)
-    >>> json.loads(schema_to_json(schema))["classes"]
-    [1, 2]
+    >>> baseline_of(spec) == baseline_of(spec.model_copy(update={"label": "z"}))
+    False
     """
+    return hash_json([spec.label, {name: str(role) for name, role in spec.roles.items()}, spec.checks.baseline])
+
+
+def unfit(blocks: Blocks, spec: TableSpec, schema: str | None) -> list[SchemaFailure]:
+    """Return what is wrong with a delivery: against the schema of the baseline (None for the first one), or unusable.
+
+    Examples
+    --------
+    >>> spec = TableSpec(name="t", source="t.csv", label="y")
+    >>> unfit(Blocks.of_frame(pd.DataFrame({"x": [1.5, 2.5], "y": ["a", "a"]})), spec, None)[0].check
+    'usable'
+    """
+    failures = fit_failures(blocks, spec, schema)
+    if failures:
+        return failures
+    try:
+        learn_table(blocks, label=spec.label, roles=spec.roles)
+    except InputError as error:
+        return [SchemaFailure(spec.label, "usable", 1, (str(error),))]
+    return []
+
+
+def fit_failures(blocks: Blocks, spec: TableSpec, schema: str | None) -> list[SchemaFailure]:
+    """Return how a delivery differs from the schema of its baseline, if there is one."""
+    if schema is None or spec.label not in blocks.columns:
+        return []
+    return check_schema(blocks, schema_from_json(schema))
+
+
+def failure_sentence(failures: list[SchemaFailure], spec: TableSpec) -> str:
+    """Say in one sentence what is wrong with a delivery, and what to do.
+
+    Examples
+    --------
+    >>> spec = TableSpec(name="t", source="t.csv", label="y")
+    >>> print(failure_sentence([SchemaFailure("age", "finite", 2, ("inf",))], spec))
+    Table 't' does not fit its schema: column 'age' fails 'finite' in 2 values (inf); correct the source, or raise
+    checks.baseline in the catalogue to accept the table as it is now.
+    """
+    first = failures[0]
+    if first.check == "usable":
+        return first.first_cases[0]
+    cases = f" ({', '.join(first.first_cases)})" if first.first_cases else ""
+    what = "is absent" if first.check == "present" else f"fails {first.check!r} in {first.count:,} values{cases}"
+    more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+    return (
+        f"Table {spec.name!r} does not fit its schema: column {first.column!r} {what}{more}; correct the source, or "
+        "raise checks.baseline in the catalogue to accept the table as it is now."
+    )
+
+
+def schema_to_json(schema: DataFrameSchema) -> str:
+    """Write a schema that was derived here as JSON."""
     return json.dumps((schema.metadata or {})[_OUR_KEY], indent=1, ensure_ascii=False)
 
 
 def schema_from_json(text: str) -> DataFrameSchema:
-    """Read a schema back from JSON.
-
-    Parameters
-    ----------
-    text : str
-        From :func:`schema_to_json`.
-
-    Returns
-    -------
-    pandera.pandas.DataFrameSchema
-        The same schema.
-
-    Raises
-    ------
-    InputError
-        When the text is not such a document.
-
-    Examples
-    --------
-    >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> schema = derive_schema(pd.DataFrame({"age": [31, 45, 28], "y": [1, 2, 1]}), spec)
-    >>> schema_to_json(schema_from_json(schema_to_json(schema))) == schema_to_json(schema)
-    True
-    """
+    """Read a schema back from JSON; an InputError says where the text is not such a document."""
     try:
         return _build(_Document.model_validate_json(text, strict=True))
     except ValidationError as error:

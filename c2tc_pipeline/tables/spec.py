@@ -1,12 +1,11 @@
-"""The description of a table that a person writes: where it is, what to predict, how to condense it.
+"""Settings of one table in the catalogue: where it is, what to predict, how to condense it.
 
-Only values and their limits belong here; reading a catalogue of descriptions is in
-:mod:`c2tc_pipeline.tables.catalogue`.
+Only values and their limits belong here; catalogue files are read in :mod:`c2tc_pipeline.tables.catalogue`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from c2tc_pipeline.common.engines import check_engine
+from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.sources.addresses import address_of
 from c2tc_pipeline.tables.roles import Role
 
@@ -46,11 +45,6 @@ class SplitSettings(_Settings):
         Shares of the rows, together below 1.
     group_duplicates : bool
         Keep rows with equal features on one side.
-
-    Examples
-    --------
-    >>> SplitSettings(test=0.2).validation
-    0.1
     """
 
     seed: Seed = 0
@@ -81,19 +75,14 @@ class CondenseSettings(_Settings):
     gamma : float or "auto"
         Exponent of the class sizes in the objective, from 0 to 1.
     representative : str
-        Whether a condensed row is a cluster's mean or the real row next to it.
+        Whether a condensed row is a cluster's mean or the real row nearest to it.
     min_rows_per_condensed_row : int
-        Source rows that every condensed row stands for at least.
+        Minimum number of source rows in every cluster.
     device : str
         Where the heavy work runs.
     engine : str
-        Who computes curves and clusters: ``"local"`` or the address of a Dask scheduler, such as
+        Where curves and clusters are computed: ``"local"`` or the address of a Dask scheduler, such as
         ``"dask://host:8786"``. The result is the same, so no version depends on it.
-
-    Examples
-    --------
-    >>> CondenseSettings(gamma="auto").allocation
-    'hfils'
     """
 
     seed: Seed = 0
@@ -107,7 +96,7 @@ class CondenseSettings(_Settings):
     engine: Annotated[str, AfterValidator(check_engine)] = "local"
 
     @model_validator(mode="after")
-    def _real_rows_stand_for_no_minimum(self) -> Self:
+    def _medoids_have_no_minimum(self) -> Self:
         if self.min_rows_per_condensed_row > 1 and self.representative == "medoid":
             raise ValueError(
                 "min_rows_per_condensed_row can't be above 1 with the representative 'medoid', which is a real row; "
@@ -127,11 +116,6 @@ class EvaluationSettings(_Settings):
         How many times each of them is trained.
     recipe : str
         How networks are trained.
-
-    Examples
-    --------
-    >>> EvaluationSettings(seeds=1).models
-    ('mlp', 'boosting')
     """
 
     models: Annotated[tuple[str, ...], Field(min_length=1)] = ("mlp", "boosting")
@@ -145,32 +129,31 @@ class CheckSettings(_Settings):
     Parameters
     ----------
     baseline : int
-        Later deliveries of a table must fit the first one that was accepted under this number. Raise it to accept a
-        delivery with other columns or classes.
+        Later deliveries must fit the first one that was accepted under this number; raise it to accept other columns or
+        classes.
     drift : float
         Warn when the shares of the classes moved by more than this since the last accepted delivery (total variation
         distance).
     accuracy_margin : float
         Warn when a model trained on condensed rows is that much less accurate than one trained on all of them.
-    gap : float
-        Warn when the objective may be too high by more than this share of it, going by its lower bound.
     repeated_rows : float
         The share of condensed rows that may repeat a source row.
     on_repeated_rows : str
         What happens when there are more: a warning, or no condensed table.
-
-    Examples
-    --------
-    >>> CheckSettings(drift=0.2).baseline
-    1
     """
 
     baseline: Annotated[StrictInt, Field(ge=1)] = 1
     drift: Share = 0.1
     accuracy_margin: Share = 0.1
-    gap: Share = 0.1
     repeated_rows: Share = 0.1
     on_repeated_rows: Literal["warn", "stop"] = "warn"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gap_is_fixed(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and "gap" in fields:
+            raise ValueError("gap is no longer a setting: the check near_bound always warns above 10 %; remove it")
+        return fields
 
 
 def _address(source: object) -> object:
@@ -185,12 +168,12 @@ class TableSpec(_Settings):
     name : str
         Lower-case letters, digits and underscores, beginning with a letter; it becomes part of paths.
     source : str
-        A path, relative to the catalogue, or an address; a mapping such as
-        ``{"sqlite": {"file": "a.db", "table": "t"}}`` becomes one, see :func:`c2tc_pipeline.sources.address_of`.
+        A path, relative to the catalogue, or an address, or a mapping such as
+        ``{"sqlite": {"file": "a.db", "table": "t"}}``, see :func:`c2tc_pipeline.sources.addresses.address_of`.
     label : str
         The column to predict.
     description : str
-        For people.
+        Free text.
     roles : dict of str to Role
         Columns whose role is not left to inference.
     ratios : tuple of float

@@ -1,4 +1,4 @@
-"""YAML for settings: plain data only, each key once, no aliases, no surprises in size."""
+"""YAML for settings: plain data of at most 1 MiB, each key once, no aliases."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ MAX_BYTES = 1 << 20
 
 
 class _Refusal(yaml.MarkedYAMLError):
-    """Something that YAML allows and we don't."""
+    """Valid YAML that is not allowed here."""
 
 
-def _misfit(node: yaml.Node) -> _Refusal:
-    kind = node.tag.rpartition(":")[2]
-    return _Refusal(problem=f"a value is not a valid {kind}", problem_mark=node.start_mark)
+def _wrong_tag(node: yaml.Node) -> _Refusal:
+    return _Refusal(problem=f"a value is not a valid {node.tag.rpartition(':')[2]}", problem_mark=node.start_mark)
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """The safe loader without aliases and with each key once."""
+    """The safe loader without aliases and duplicate keys."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         # An alias can stand for a thousand others; no description of a table needs one.
@@ -34,7 +33,7 @@ class _StrictLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise _misfit(node)
+            raise _wrong_tag(node)
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -50,42 +49,17 @@ class _StrictLoader(yaml.SafeLoader):
             return super().construct_object(node, deep=deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # A tag can stand before any text, and the parser takes for granted that it fits: "!!bool maybe".
-            raise _misfit(node) from None
+            raise _wrong_tag(node) from None
 
 
-# A run of Dagster asks for its definitions, and so for the catalogue, five times, and a parser in Python takes half a
-# millisecond a table.
+# A Dagster run loads its definitions, and so the catalogue, five times; parsing takes half a millisecond per table.
 @lru_cache(maxsize=2)
 def _parsed(text: str) -> Any:
     return yaml.load(text, Loader=_StrictLoader)
 
 
 def load_yaml(path: Path) -> Any:
-    """Read a YAML file of plain data.
-
-    Parameters
-    ----------
-    path : Path
-        A local file of at most 1 MiB.
-
-    Returns
-    -------
-    object
-        Dicts, lists and scalars.
-
-    Raises
-    ------
-    InputError
-        When the file is absent, too large, not UTF-8, not YAML, or uses aliases or a key twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.yaml"
-    >>> _ = path.write_text("a: [1, 2]")
-    >>> load_yaml(path)
-    {'a': [1, 2]}
-    """
+    """Read a YAML file of dicts, lists and scalars."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

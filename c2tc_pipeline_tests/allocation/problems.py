@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import Allocator
-from c2tc_pipeline.allocation.fixed import FipcAllocator, RatioAllocator
-from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation import Allocator, FipcAllocator, HfilsAllocator, OptimalAllocator, RatioAllocator
 from c2tc_pipeline.allocation.problem import AllocationProblem
-from c2tc_pipeline.allocation.testing import TableLosses
+
+
+class TableLosses:
+    """Losses given as one table per class, over 1, 2, ... clusters."""
+
+    known_everywhere = True
+
+    def __init__(self, tables: Sequence[np.ndarray]) -> None:
+        self.tables = [np.asarray(table, dtype=np.float64) for table in tables]
+        self.asked: set[tuple[int, int]] = set()
+
+    @property
+    def runs(self) -> int:
+        return len(self.asked)
+
+    def wcss(self, index: int, k: int) -> float:
+        self.asked.add((index, k))
+        return float(self.tables[index][k - 1])
+
+    def table(self, index: int, largest: int) -> np.ndarray:
+        return self.tables[index][:largest]
+
+
+def table_problem(*tables: np.ndarray, budget: int, gamma: float = 0.0, min_rows: int = 1) -> AllocationProblem:
+    """Return a problem with these losses, one row for each entry."""
+    sizes = np.array([len(table) for table in tables])
+    return AllocationProblem(sizes, budget, TableLosses(tables), gamma, min_rows)
+
+
+def toy_problem(sizes: Sequence[int], budget: int, gamma: float = 0.25) -> AllocationProblem:
+    """Return a problem whose class losses fall like ``n / k``."""
+    return table_problem(*(n / np.arange(1, n + 1) for n in sizes), budget=budget, gamma=gamma)
+
 
 HFILS_VARIANTS = [
     HfilsAllocator(soft_step=soft_step, soft_allocation=soft_allocation, scale_factor=scale_factor)
@@ -35,9 +65,7 @@ def problems(draw: st.DrawFn, *, classes: int = 4, rows: int = 7, rising: bool =
     tables = [np.array(draw(st.lists(loss, min_size=n, max_size=n))) for n in sizes]
     if not rising or draw(st.booleans()):
         tables = [np.sort(table)[::-1] for table in tables]
-    return AllocationProblem(
-        np.array(sizes), budget, TableLosses(tables), gamma=draw(st.sampled_from([0.0, 0.25, 1.0]))
-    )
+    return table_problem(*tables, budget=budget, gamma=draw(st.sampled_from([0.0, 0.25, 1.0])))
 
 
 def all_allocations(problem: AllocationProblem) -> list[tuple[int, ...]]:

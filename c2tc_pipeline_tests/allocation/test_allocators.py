@@ -14,13 +14,13 @@ from c2tc_pipeline.allocation.fixed import RatioAllocator
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline.allocation.result import Allocation
-from c2tc_pipeline.allocation.testing import toy_problem
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.allocation.problems import (
     ALL_ALLOCATORS,
     best_objective,
     describe,
     problems,
+    toy_problem,
     true_objective,
     unscaled,
 )
@@ -34,24 +34,27 @@ def as_seen_by(allocator: Allocator, problem: AllocationProblem) -> AllocationPr
 
 
 @each_allocator
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(problem=problems(), seed=st.integers(0, 2**32))
-def test_counts_are_feasible_and_all_numbers_are_true(
+def test_results_are_feasible_true_reproducible_and_stored_as_json(
     allocator: Allocator, problem: AllocationProblem, seed: int
 ) -> None:
     found = allocator.allocate(problem, random_state=seed)
     seen = as_seen_by(allocator, problem)
     assert found.counts.sum() == problem.budget
-    assert (found.counts >= 1).all()
-    assert (found.counts <= problem.sizes).all()
+    assert ((found.counts >= 1) & (found.counts <= problem.sizes)).all()
     assert found.gamma == seen.gamma
     assert found.objective == pytest.approx(true_objective(seen, tuple(found.counts)), rel=1e-12)
     assert found.bound is not None
-    assert found.bound <= found.objective
-    assert found.bound <= best_objective(seen) * (1 + 1e-9) + 1e-12
+    assert found.bound <= min(found.objective, best_objective(seen) * (1 + 1e-9) + 1e-12)
     assert found.gap is not None
     assert found.gap >= 0
     assert found.trace[-1].best == found.objective
+    assert allocator.allocate(problem, random_state=seed).trace == found.trace
+    back = Allocation.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert back.counts.dtype == np.int64
+    assert back.to_dict() == found.to_dict()
+    assert back.trace == found.trace
 
 
 @each_allocator
@@ -65,26 +68,6 @@ def test_the_ends_of_the_range(allocator: Allocator, sizes: list[int], budget: i
     assert found.counts.tolist() == expected
 
 
-@each_allocator
-@settings(deadline=None, max_examples=20)
-@given(problem=problems(), seed=st.integers(0, 2**32))
-def test_the_same_seed_gives_the_same_result(allocator: Allocator, problem: AllocationProblem, seed: int) -> None:
-    one, again = (allocator.allocate(problem, random_state=seed) for _ in range(2))
-    assert (one.counts.tolist(), one.objective, one.trace) == (again.counts.tolist(), again.objective, again.trace)
-
-
-@each_allocator
-@settings(deadline=None, max_examples=20)
-@given(problem=problems())
-def test_json_and_back(allocator: Allocator, problem: AllocationProblem) -> None:
-    found = allocator.allocate(problem)
-    back = Allocation.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert back.counts.dtype == np.int64
-    assert back.counts.tolist() == found.counts.tolist()
-    assert back.to_dict() == found.to_dict()
-    assert back.trace == found.trace
-
-
 def test_names_make_allocators_and_allocators_pass_through() -> None:
     assert list(ALLOCATORS) == ["hfils", "optimal", "ratio", "fipc"]
     for name, kind in ALLOCATORS.items():
@@ -93,7 +76,7 @@ def test_names_make_allocators_and_allocators_pass_through() -> None:
         assert made.name == name == made.allocate(toy_problem([4, 3], 4)).method
     own = HfilsAllocator(patience=3)
     assert make_allocator(own) is own
-    with pytest.raises(InputError, match="'greedy' is unknown; choose one of: hfils, optimal, ratio, fipc"):
+    with pytest.raises(InputError, match="greedy"):
         make_allocator("greedy")
 
 

@@ -8,40 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation import optimal
-from c2tc_pipeline.allocation.bound import bound_of_tables, lower_hull
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator, bound_of_tables, lower_hull
 from c2tc_pipeline.allocation.problem import AllocationProblem
-from c2tc_pipeline.allocation.testing import TableLosses, toy_problem
-from c2tc_pipeline_tests.allocation.problems import best_objective, problems
+from c2tc_pipeline_tests.allocation.problems import best_objective, problems, table_problem, toy_problem
 
 losses = st.lists(st.floats(0, 100) | st.integers(0, 5).map(float), min_size=1, max_size=12).map(np.array)
 
 
-@settings(deadline=None, max_examples=60)
-@given(problems())
-def test_nothing_is_better(problem: AllocationProblem) -> None:
-    found = OptimalAllocator().allocate(problem)
-    assert found.objective == pytest.approx(best_objective(problem), rel=1e-8, abs=1e-12)
-
-
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problem=problems(), seed=st.integers(0, 99))
-def test_hfils_is_never_better(problem: AllocationProblem, seed: int) -> None:
-    searched = HfilsAllocator().allocate(problem, random_state=seed)
-    assert OptimalAllocator().allocate(problem).objective <= searched.objective * (1 + 1e-8) + 1e-12
-
-
-@settings(deadline=None, max_examples=60)
-@given(problems())
-def test_the_dynamic_programme_alone_is_exact(problem: AllocationProblem) -> None:
-    tables = [problem.loss_table(index) for index in range(len(problem.sizes))]
-    counts = optimal._dynamic_programme(tables, problem.budget)
+def test_nothing_is_better(problem: AllocationProblem, seed: int) -> None:
+    best = best_objective(problem)
+    assert OptimalAllocator().allocate(problem).objective == pytest.approx(best, rel=1e-8, abs=1e-12)
+    assert HfilsAllocator().allocate(problem, random_state=seed).objective >= best * (1 - 1e-8) - 1e-12
+    counts = optimal._dynamic_programme(
+        [problem.loss_table(index) for index in range(len(problem.sizes))], problem.budget
+    )
     assert counts.sum() == problem.budget
-    assert problem.objective(counts) == pytest.approx(best_objective(problem), rel=1e-12)
+    assert problem.objective(counts) == pytest.approx(best, rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5), data=st.data())
 def test_on_convex_curves_the_bound_is_reached(sizes: list[int], data: st.DataObject) -> None:
     problem = toy_problem(sizes, data.draw(st.integers(len(sizes), sum(sizes))))
@@ -52,16 +40,16 @@ def test_on_convex_curves_the_bound_is_reached(sizes: list[int], data: st.DataOb
 def test_a_gap_that_only_the_dynamic_programme_closes() -> None:
     # Three clusters are worthless to the first class until it has all three, so each greedy step looks elsewhere.
     tables = [np.array([100.0, 99.0, 98.0, 0.0]), np.array([50.0, 20.0, 15.0, 14.0])]
-    problem = AllocationProblem(np.array([4, 4]), 5, TableLosses(tables), gamma=0.0)
+    problem = table_problem(*tables, budget=5)
     found = OptimalAllocator().allocate(problem)
     assert found.counts.tolist() == [4, 1]
     assert found.objective == 50
 
 
-def test_beyond_its_means_it_returns_greedy_with_an_honest_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_problems_are_solved_greedily_with_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [np.array([10.0, 9.5, 9.0, 0.0]), np.array([10.0, 9.5, 9.0, 0.0])]
-    problem = AllocationProblem(np.array([4, 4]), 6, TableLosses(tables), gamma=0.0)
-    monkeypatch.setattr(optimal, "_MOST_STEPS", 0)
+    problem = table_problem(*tables, budget=6)
+    monkeypatch.setattr(optimal, "_MAX_STEPS", 0)
     found = OptimalAllocator().allocate(problem)
     assert found.counts.sum() == 6
     assert found.objective == problem.objective(found.counts)

@@ -7,45 +7,47 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c2tc_pipeline.allocation import ALLOCATORS, make_allocator
-from c2tc_pipeline.allocation.fixed import RatioAllocator
-from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.optimal import OptimalAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
-from c2tc_pipeline.allocation.testing import TableLosses
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.clustering.engine import make_engine
+from c2tc_pipeline.allocation import (
+    ALLOCATORS,
+    AllocationProblem,
+    CurveLosses,
+    ExactLosses,
+    HfilsAllocator,
+    OptimalAllocator,
+    RatioAllocator,
+    make_allocator,
+)
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.kernels import make_kernel
+from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline_tests.allocation.problems import TableLosses, table_problem
 
 
-def small_classes() -> list[ClassRows]:
+def small_classes() -> list[ClassKMeans]:
     rng = np.random.default_rng(0)
-    return [ClassRows(rng.random((n, 2), dtype=np.float32), make_engine("cpu")) for n in (12, 7, 1)]
+    return [ClassKMeans(rng.random((n, 2), dtype=np.float32), make_kernel("cpu")) for n in (12, 7, 1)]
 
 
 def test_the_objective_is_the_papers() -> None:
     tables = [np.array([9.0, 4.0]), np.array([8.0, 6.0, 3.0])]
-    problem = AllocationProblem(np.array([2, 3]), 4, TableLosses(tables), gamma=0.5)
+    problem = table_problem(*tables, budget=4, gamma=0.5)
     assert problem.objective([1, 3]) == pytest.approx(9 / 2**0.5 + 3 / 3**0.5)
     assert problem.upper.tolist() == [2, 3]
     np.testing.assert_allclose(problem.loss_table(1), tables[1] / 3**0.5)
-
-
-def test_a_class_leaves_one_cluster_for_each_other() -> None:
-    tables = [np.ones(100), np.ones(100), np.ones(2)]
-    assert AllocationProblem(np.array([100, 100, 2]), 10, TableLosses(tables)).upper.tolist() == [8, 8, 2]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"sizes": np.array([3, 0])}, "at least one row"),
-        ({"budget": 1}, "budget of 1 condensed rows does not fit 2 classes with 7 rows"),
-        ({"budget": 8}, "budget of 8 condensed rows does not fit 2 classes with 7 rows"),
-        ({"gamma": -0.1}, "gamma is -0.1"),
-        ({"gamma": 1.5}, "gamma is 1.5"),
-        ({"gamma": float("nan")}, "gamma is nan"),
+        ({"budget": 1}, "budget of 1"),
+        ({"budget": 8}, "budget of 8"),
+        ({"gamma": -0.1}, "gamma"),
+        ({"gamma": 1.5}, "gamma"),
+        ({"gamma": float("nan")}, "gamma"),
+        ({"min_rows": 4}, "at least 4 rows"),
+        ({"min_rows": 2}, "at least 2 rows"),
     ],
 )
 def test_an_impossible_problem_is_refused(change: dict[str, Any], message: str) -> None:
@@ -56,8 +58,8 @@ def test_an_impossible_problem_is_refused(change: dict[str, Any], message: str) 
 
 def test_curves_are_read_point_by_point_or_at_once() -> None:
     curves = [
-        ClassCurve(50, 50, np.array([1, 5, 20]), np.array([90.0, 30.0, 10.0]), 50),
-        ClassCurve(9, 4, np.array([1, 4]), np.array([7.0, 0.0]), 9),
+        LossCurve(50, 50, np.array([1, 5, 20]), np.array([90.0, 30.0, 10.0]), 50),
+        LossCurve(9, 4, np.array([1, 4]), np.array([7.0, 0.0]), 9),
     ]
     losses = CurveLosses(curves)
     assert losses.runs == 5
@@ -67,23 +69,16 @@ def test_curves_are_read_point_by_point_or_at_once() -> None:
         assert table[-1] == 0
 
 
-def test_an_exact_loss_is_a_k_means_run_made_once() -> None:
-    classes = small_classes()
-    losses = ExactLosses(classes, seed=3)
-    first = losses.wcss(0, 4)
-    assert (losses.runs, losses.wcss(0, 4), losses.runs) == (1, first, 1)
-    seed = np.random.SeedSequence([3, 0, 4])
-    assert first == classes[0].cluster(4, seed=seed, relocate=0).inertia
-
-
 def test_exact_losses_do_not_depend_on_the_order_of_questions() -> None:
     forwards, backwards = ExactLosses(small_classes(), seed=1), ExactLosses(small_classes(), seed=1)
     asked = [(index, k) for index, n in enumerate((12, 7, 1)) for k in range(1, n + 1)]
     one = {question: forwards.wcss(*question) for question in asked}
     other = {question: backwards.wcss(*question) for question in reversed(asked)}
     assert one == other
-    assert forwards.runs == len(asked)
+    again = small_classes()[0].cluster(4, seed=np.random.SeedSequence([1, 0, 4]), relocate=0)
+    assert one[0, 4] == forwards.wcss(0, 4) == again.inertia
     assert forwards.table(1, 7).tolist() == [one[1, k] for k in range(1, 8)]
+    assert forwards.runs == len(asked)
 
 
 def test_searches_on_exact_losses_count_their_runs_and_claim_no_bound() -> None:
@@ -101,27 +96,24 @@ def test_searches_on_exact_losses_count_their_runs_and_claim_no_bound() -> None:
     assert best.bound <= best.objective <= min(searched.objective, ratio.objective) * (1 + 1e-12)
 
 
-def test_a_least_size_limits_every_class() -> None:
-    tables = [np.ones(100), np.ones(17), np.ones(5)]
-    problem = AllocationProblem(np.array([100, 17, 5]), 9, TableLosses(tables), least_rows=5)
-    assert problem.upper.tolist() == [7, 3, 1]
-    assert [len(problem.loss_table(index)) for index in range(3)] == [7, 3, 1]
-
-
-@pytest.mark.parametrize(("sizes", "budget"), [([100, 4], 5), ([20, 19], 8)], ids=["class", "budget"])
-def test_a_least_size_without_room(sizes: list[int], budget: int) -> None:
-    with pytest.raises(InputError, match="at least 5 rows leave room for"):
-        AllocationProblem(np.array(sizes), budget, TableLosses([np.ones(n) for n in sizes]), least_rows=5)
+@pytest.mark.parametrize(
+    ("sizes", "budget", "min_rows", "upper"),
+    [([100, 100, 2], 10, 1, [8, 8, 2]), ([100, 17, 5], 9, 5, [7, 3, 1])],
+)
+def test_every_class_has_an_upper_limit(sizes: list[int], budget: int, min_rows: int, upper: list[int]) -> None:
+    problem = table_problem(*map(np.ones, sizes), budget=budget, min_rows=min_rows)
+    assert problem.upper.tolist() == upper
+    assert [len(problem.loss_table(index)) for index in range(3)] == upper
 
 
 @pytest.mark.parametrize("allocator", [*ALLOCATORS, HfilsAllocator(scale_factor=False)], ids=[*ALLOCATORS, "unscaled"])
-def test_allocators_keep_to_it(allocator: str | HfilsAllocator) -> None:
+def test_allocators_respect_the_minimum_size(allocator: str | HfilsAllocator) -> None:
     sizes = np.array([60, 33, 12])
     losses = TableLosses([n**2 / np.arange(1, n + 1) for n in sizes])
     # All the room there is: every class ends at its limit.
-    problem = AllocationProblem(sizes, 20, losses, least_rows=5)
+    problem = AllocationProblem(sizes, 20, losses, min_rows=5)
     assert make_allocator(allocator).allocate(problem).counts.tolist() == [12, 6, 2]
-    problem = AllocationProblem(sizes, 9, losses, least_rows=5)
+    problem = AllocationProblem(sizes, 9, losses, min_rows=5)
     counts = make_allocator(allocator).allocate(problem).counts
     assert int(counts.sum()) == 9
     assert (5 * counts <= sizes).all()

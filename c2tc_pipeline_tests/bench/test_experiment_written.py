@@ -16,6 +16,8 @@ from c2tc_pipeline.bench.statistics.comparisons import compare
 from c2tc_pipeline.tables.spec import SplitSettings
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
 
+FRAME = runs("ours", [0.8])
+
 
 def grid(**fields: Any) -> Experiment:
     given = {"name": "own", "title": "Own", "tables": ["t"], "ratios": [0.01], "methods": ["ours", "random"], **fields}
@@ -114,34 +116,29 @@ def test_architectures_judge_methods_and_are_averaged(tmp_path: Path) -> None:
     assert "mean of models" not in set(pd.read_parquet(tmp_path / "scores.parquet")["model"])
 
 
-def test_the_protocol_claims_no_more_than_it_is_told() -> None:
-    frame = runs("ours", [0.8])
-    plain = protocol(grid(), frame)
-    assert plain.startswith("5 seeds, each a split of its own, a condensation and a start of the models; mean")
-    assert "every trial on one thread;" in plain
-    told = protocol(grid(), frame, splits={"t": SplitSettings()}, jobs=2)
-    assert "a split of its own (80 % training, 10 % validation, 10 % test rows), a" in told
-    assert "every trial on one thread, 2 processes side by side" in told
-    assert "(60 % training, 10 % validation, 30 % test rows)" in protocol(
-        grid(), frame, splits={"t": SplitSettings(test=0.3)}
-    )
-    assert "test rows" not in protocol(grid(), frame, splits={"t": SplitSettings(), "u": SplitSettings(test=0.3)})
-    grouped = {"t": SplitSettings(group_duplicates=True), "u": SplitSettings()}
-    assert "rows of t with equal features on one side" in protocol(grid(), frame, splits=grouped)
-    assert "rows with equal features on one side" in protocol(grid(group_duplicates=True), frame)
+def test_the_protocol_claims_no_more_than_it_is_given() -> None:
+    split, other = SplitSettings(), SplitSettings(test=0.3)
+    told = protocol(grid(), FRAME, splits={"t": split}, jobs=2)
+    assert "80 % training, 10 % validation, 10 % test rows" in told
+    assert "2 processes" in told
+    assert "60 % training, 10 % validation, 30 % test rows" in protocol(grid(), FRAME, splits={"t": other})
+    assert "test rows" not in protocol(grid(), FRAME, splits={"t": split, "u": other})
+    grouped = {"t": SplitSettings(group_duplicates=True), "u": split}
+    assert "rows of t with equal features" in protocol(grid(), FRAME, splits=grouped)
+    assert "rows with equal features" in protocol(grid(group_duplicates=True), FRAME)
 
 
-def test_the_protocol_of_runs_that_train_or_split_nothing() -> None:
-    scaling = protocol(load_experiment("scaling-rows"), runs("ours", [0.8]), jobs=4)
-    assert scaling.startswith("1 seed: a condensation of every part of a made table of 1,200,000 rows and 136 columns")
-    assert "its own" not in scaling
-    assert "start of the models" not in scaling
-    assert "side by side" not in scaling
-    seconds = protocol(load_experiment("time"), runs("ours", [0.8]), jobs=4)
-    assert seconds.startswith(
-        "1 seed, each a split of its own and a condensation; every trial on one thread, one after"
-    )
-    assert "recipe" not in seconds
+@pytest.mark.parametrize(
+    ("name", "said", "unsaid"),
+    [
+        ("scaling-rows", "1,200,000 rows and 136 columns", ["its own", "start of the models", "side by side"]),
+        ("time", "one after the other", ["recipe", "start of the models", "side by side"]),
+    ],
+)
+def test_the_protocol_of_runs_that_train_or_split_nothing(name: str, said: str, unsaid: list[str]) -> None:
+    told = protocol(load_experiment(name), FRAME, jobs=4)
+    assert said in told
+    assert not any(part in told for part in unsaid)
 
 
 def test_tests_allow_for_the_split_of_the_tables(tmp_path: Path) -> None:

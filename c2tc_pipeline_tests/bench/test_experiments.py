@@ -31,10 +31,10 @@ from c2tc_pipeline.evaluation import trial as trial_module
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.readers import read_table
 from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.validated import validate_table
+from c2tc_pipeline.tables.table import learn_table
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 SMALL = "title: t\ntables: [a]\nratios: [0.1]\nmethods: [ours]\n"
@@ -135,7 +135,7 @@ def test_an_unknown_column_is_refused() -> None:
 def garbled(spec: TableSpec, side: str, folder: Path) -> TableSpec:
     """Return the same table with every feature of one side's rows replaced by nonsense, the split as it was."""
     frame = read_table(spec.source)
-    rows = validate_table(frame, spec).positions(side)
+    rows = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles, split=spec.split).positions(side)
     changed = frame.copy()
     rng = np.random.default_rng(7)
     for column in frame.columns.drop(spec.label):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from c2tc_pipeline.evaluation.hooks import SeesTrainingRows, row_losses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,8 @@ from c2tc_pipeline.bench.models.realmlp import NtpLinear, RealMlpNetwork, Robust
 from c2tc_pipeline.bench.models.tabnet import SameVarianceNorm, TabNetNetwork, ghost_rows
 from c2tc_pipeline.bench.models.tabr import TabrNetwork, nearest_keys
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.packages import bench_package
-from c2tc_pipeline.evaluation.hooks import SeesTrainingRows, row_losses
-from c2tc_pipeline.evaluation.networks import mlp_network
+from c2tc_pipeline.common.registry import bench_package
+from c2tc_pipeline.evaluation.models.mlp import mlp_network
 from c2tc_pipeline.evaluation.training import Recipe, train
 
 NETWORKS: dict[str, Callable[[int, int], torch.nn.Module]] = {

@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.bench.reports.speed_files import write_speed
-from c2tc_pipeline.bench.reports.speed_markdown import noise_sentence, speed_markdown
+from c2tc_pipeline.bench.reports.speed import noise_sentence, speed_markdown, write_speed
 from c2tc_pipeline.bench.speed.measuring import Noise, SpeedRow, to_frame
 from c2tc_pipeline.bench.speed.run import SpeedRun
 

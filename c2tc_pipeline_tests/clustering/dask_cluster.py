@@ -1,4 +1,8 @@
-"""A Dask cluster for tests: a scheduler here, and workers that are processes of their own."""
+"""A Dask cluster for tests: scheduler and workers are processes of their own, started by Dask's commands.
+
+Nothing of the cluster but a client runs in the test process, and processes are stopped by the handle that started them.
+The scheduler chooses its port and tells it by a file, so that no other process can take the port meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,102 +10,126 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster, Worker, WorkerPlugin
+from distributed import Client, Worker, WorkerPlugin
 
 from c2tc_pipeline.common import memory
-from c2tc_pipeline_tests.storage.s3_server import free_ports
+
+ROOT = Path(__file__).parents[2]
+_START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class RunningCluster:
+    """The address of a cluster as the setting ``engine`` spells it, and the pid of its scheduler."""
+
+    address: str
+    scheduler_pid: int
 
 
 @contextmanager
-def running_cluster(
-    *, workers: int = 2, memory_limit: str | int = 0, environment: Mapping[str, str] | None = None, **options: Any
-) -> Iterator[str]:
-    """Start a cluster and give out its address, in the spelling of the setting; 0 stands for no limit of memory."""
-    with LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=memory_limit,
-        dashboard_address="127.0.0.1:0",
-        env=dict(environment or {}),
-        **options,
-    ) as cluster:
-        yield cluster.scheduler_address.replace("tcp://", "dask://", 1)
+def start_cluster(
+    *, workers: Sequence[str] = ("", ""), memory_limit: int = 0, environment: Mapping[str, str] | None = None
+) -> Iterator[RunningCluster]:
+    """Start a scheduler and a worker for each of ``workers``, the resources that it offers, such as ``"GPU=1"``.
 
-
-class Death(WorkerPlugin):
-    """Kills the worker that is the first to begin its so manyth task of a kind; only one worker dies.
-
-    Parameters
-    ----------
-    task : str
-        The name of the function.
-    at : int
-        Which of its calls in a worker is not survived.
-    grave : path
-        A file that is made by the worker that dies.
+    Workers are restarted only under a limit of memory, in bytes; 0 is no limit.
     """
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    variables = {**os.environ, "PYTHONPATH": path, **threads, **(environment or {})}
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="c2tc-dask-", ignore_cleanup_errors=True))
+        file = ["--scheduler-file", f"{folder}/scheduler.json"]
 
-    def __init__(self, task: str, at: int, grave: Path) -> None:
-        self.task, self.at, self.grave = task, at, grave
-        self.seen = 0
+        def start(command: str, *options: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{command}", *file, "--no-dashboard", *options],
+                env=variables,
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            stack.callback(_stop, process)
+            return process
 
-    def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
-        if finish != "executing" or not str(key).startswith(self.task):
-            return
-        self.seen += 1
-        if self.seen < self.at:
-            return
-        try:
-            self.grave.touch(exist_ok=False)
-        except FileExistsError:
-            return
-        os.kill(os.getpid(), signal.SIGKILL)
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        for name, resources in enumerate(workers):
+            options = ["--nthreads", "1", "--name", str(name), "--memory-limit", str(memory_limit)]
+            options += ["--local-directory", folder, "--death-timeout", str(_START_SECONDS)]
+            options += ["--nanny" if memory_limit else "--no-nanny"]
+            options += ["--resources", resources] if resources else []
+            start("worker", *options)
+        with Client(scheduler_file=file[1], timeout=_START_SECONDS, set_as_default=False) as client:
+            if workers:
+                client.wait_for_workers(len(workers), timeout=_START_SECONDS)
+            address = str(client.scheduler_info()["address"])
+        yield RunningCluster(address.replace("tcp://", "dask://", 1), scheduler.pid)
 
 
-def on_the_cluster(address: str, plugin: WorkerPlugin) -> None:
-    """Give a plugin to all workers, those that start later too."""
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process; the worker of a killed nanny ends by itself."""
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def running_cluster(**options: Any) -> Iterator[str]:
+    """Start a cluster as :func:`start_cluster` does and yield its address."""
+    with start_cluster(**options) as cluster:
+        yield cluster.address
+
+
+@contextmanager
+def client_of(address: str) -> Iterator[Client]:
     with Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client:
+        yield client
+
+
+def register(address: str, plugin: WorkerPlugin) -> None:
+    """Give a plugin to all workers."""
+    with client_of(address) as client:
         client.register_plugin(plugin)
 
 
 def peak_memory(address: str) -> list[int]:
-    """Return the most memory, in bytes, that each of the workers had at a time."""
-    with Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client:
+    """Return the peak memory of each worker in bytes."""
+    with client_of(address) as client:
         return list(client.run(memory.peak_memory).values())
 
 
-def process_ids(address: str) -> set[int]:
-    """Return the ids of the workers' processes."""
-    with Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client:
+def worker_pids(address: str) -> set[int]:
+    with client_of(address) as client:
         return set(client.run(os.getpid).values())
 
 
-@contextmanager
-def mixed_cluster(*resources: Mapping[str, float]) -> Iterator[str]:
-    """Start a cluster whose workers, processes of their own named by their place, offer different resources."""
-    workers = {
-        place: {"cls": Nanny, "options": {"nthreads": 1, "memory_limit": 0, "name": place, "resources": dict(offered)}}
-        for place, offered in enumerate(resources)
-    }
-    scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "port": 0, "dashboard": False}}
-    with SpecCluster(workers=workers, scheduler=scheduler) as cluster:
-        yield cluster.scheduler_address.replace("tcp://", "dask://", 1)
+class Kill(WorkerPlugin):
+    """Kill a process once, when a worker begins its ``at``-th task of a name: that worker, or the process ``pid``."""
+
+    def __init__(self, task: str, at: int, mark: Path, pid: int | None = None) -> None:
+        self.task, self.at, self.mark, self.pid = task, at, mark, pid
+        self.seen = 0
+
+    def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
+        if finish != "executing" or not str(key).startswith(f"{self.task}-"):
+            return
+        self.seen += 1
+        if self.seen < self.at:
+            return
+        # Only the first worker that gets here makes the file, so that no later process of the same pid is hit.
+        with suppress(FileExistsError):
+            self.mark.touch(exist_ok=False)
+            os.kill(os.getpid() if self.pid is None else self.pid, signal.SIGKILL)
 
 
 class Seen(WorkerPlugin):
-    """Leaves a file for each kind of task and each worker that began one: the task and the worker's name.
-
-    Parameters
-    ----------
-    folder : path
-        Where the files are.
-    """
+    """Make a file ``task@worker`` for each task name and worker that began one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -113,46 +141,3 @@ class Seen(WorkerPlugin):
     def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
         if finish == "executing":
             (self.folder / f"{str(key).partition('-')[0]}@{self.worker_name}").touch()
-
-
-class Murder(WorkerPlugin):
-    """Kills another process when a worker begins a task of a kind.
-
-    Parameters
-    ----------
-    task : str
-        The beginning of the task's name.
-    process : int
-        The id of the other process.
-    """
-
-    def __init__(self, task: str, process: int) -> None:
-        self.task, self.process = task, process
-
-    def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
-        if finish == "executing" and str(key).startswith(self.task):
-            with suppress(ProcessLookupError):
-                os.kill(self.process, signal.SIGKILL)
-
-
-@contextmanager
-def separate_cluster() -> Iterator[tuple[str, int]]:
-    """Start a scheduler and a worker as processes of their own; give out the address and the scheduler's process."""
-    port = free_ports(1)[0]
-    address = f"tcp://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
-    scheduler = _started(*command, "--no-dashboard")
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
-    worker = _started(*command, "--no-nanny", "--death-timeout", "60")
-    try:
-        with Client(address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-        yield address.replace("tcp://", "dask://", 1), scheduler.pid
-    finally:
-        for process in (worker, scheduler):
-            process.kill()
-            process.wait()
-
-
-def _started(*command: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,17 +1,24 @@
-"""Rows to cluster and the truth about a partition, worked out the slow and obvious way."""
+"""Rows to cluster, and clusters computed the slow and obvious way."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.engine import Engine
-from c2tc_pipeline.clustering.lloyd import KMeansResult
-from c2tc_pipeline.clustering.torch_engine import TorchEngine
+from c2tc_pipeline.clustering.class_kmeans import cluster_block
+from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
+from c2tc_pipeline.clustering.lloyd import ClassClusters
+from c2tc_pipeline.clustering.rows import Block, RowSource
+from c2tc_pipeline.clustering.torch_kernel import TorchKernel
 
-ENGINES: list[Engine] = [CpuEngine(), TorchEngine("cpu")]
+CPU = CpuKernel()
+KERNELS: list[Kernel] = [CPU, TorchKernel("cpu")]
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
 
 few_values = hnp.arrays(
     np.float32,
@@ -19,10 +26,6 @@ few_values = hnp.arrays(
     elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
 )
 """Small tables in which most rows occur more than once."""
-
-
-def name_of(engine: Engine) -> str:
-    return type(engine).__name__
 
 
 def mixture(
@@ -35,8 +38,34 @@ def mixture(
     return np.clip(middles[rng.integers(groups, size=rows)] + noise, 0, 1).astype(dtype)
 
 
-def distinct_rows(X: np.ndarray) -> int:
-    return len({tuple(row) for row in X.tolist()})
+def fit(
+    kernel: Kernel,
+    X: np.ndarray,
+    k: int,
+    *,
+    init: np.ndarray | None = None,
+    seed: int = 0,
+    weight: np.ndarray | None = None,
+    **options: Any,
+) -> ClassClusters:
+    """Cluster an array as one block."""
+    return cluster_block(kernel, Block(RowSource(X), weight=weight), k, init, seed, **options)
+
+
+def in_pieces(X: np.ndarray, cuts: list[int], weight: np.ndarray | None = None) -> list[Block]:
+    """Cut rows into blocks at some positions."""
+    edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(X)}), len(X)]
+    return [Block(RowSource(X[a:b]), a, None if weight is None else weight[a:b]) for a, b in pairwise(edges)]
+
+
+def as_bytes(result: ClassClusters) -> tuple[object, ...]:
+    arrays = (result.centers, result.labels, result.counts, result.nearest)
+    return (*(array.tobytes() for array in arrays), result.inertia, result.iterations)
+
+
+def squared_distances(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return all squared distances in float64."""
+    return np.asarray(((X[:, None].astype(np.float64) - centers[None].astype(np.float64)) ** 2).sum(axis=2))
 
 
 def exact_means(X: np.ndarray, labels: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
@@ -47,17 +76,22 @@ def exact_means(X: np.ndarray, labels: np.ndarray, weight: np.ndarray | None = N
 
 
 def exact_loss(X: np.ndarray, labels: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Return the within-cluster sum of squares in float64, from the differences themselves."""
-    gaps = X.astype(np.float64) - exact_means(X, labels, weight)[labels]
+    """Return the within-cluster sum of squares in float64."""
+    offsets = X.astype(np.float64) - exact_means(X, labels, weight)[labels]
     weight = np.ones(len(X)) if weight is None else weight.astype(np.float64)
-    return float(((gaps**2).sum(axis=1) * weight).sum())
+    return float(((offsets**2).sum(axis=1) * weight).sum())
 
 
-def assert_true_partition(result: KMeansResult, X: np.ndarray, k: int, weight: np.ndarray | None = None) -> None:
-    """Check everything that :class:`KMeansResult` promises against the rows."""
+def assert_true_clusters(result: ClassClusters, X: np.ndarray, k: int, weight: np.ndarray | None = None) -> None:
+    """Check everything that :class:`ClassClusters` promises against the rows."""
     assert result.labels.shape == (len(X),)
     assert sorted(set(result.labels.tolist())) == list(range(k))
     np.testing.assert_array_equal(result.counts, np.bincount(result.labels, weight, k))
     assert result.centers.dtype == X.dtype
-    np.testing.assert_allclose(result.centers, exact_means(X, result.labels, weight), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(result.inertia, exact_loss(X, result.labels, weight), rtol=1e-9, atol=0)
+    means = exact_means(X, result.labels, weight)
+    np.testing.assert_allclose(result.centers, means, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(result.inertia, exact_loss(X, result.labels, weight), rtol=1e-9, atol=1e-30)
+    assert result.labels[result.nearest].tolist() == list(range(k))
+    distances = ((X - means[result.labels]) ** 2).sum(axis=1)
+    least = [distances[result.labels == cluster].min() for cluster in range(k)]
+    np.testing.assert_allclose(distances[result.nearest], least, atol=1e-9)

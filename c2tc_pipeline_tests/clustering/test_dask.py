@@ -1,8 +1,8 @@
-"""A Dask cluster gives the bytes of one process, and says in one sentence what is wrong with it."""
+"""A Dask cluster gives the same bytes as the local engine, and clear errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -13,32 +13,22 @@ from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits
 
 from c2tc_pipeline import Condenser
-from c2tc_pipeline.clustering import blocks, dask_executor
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.curves import measure_curves
-from c2tc_pipeline.clustering.engine import make_engine
-from c2tc_pipeline.clustering.executor import open_executor
-from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering import dask_engine, rows
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.engines import open_engine
+from c2tc_pipeline.clustering.kernels import CpuKernel
+from c2tc_pipeline.clustering.loss_curves import measure_curves
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline_tests.clustering.dask_cluster import Seen, mixed_cluster, on_the_cluster, running_cluster
-from c2tc_pipeline_tests.clustering.mixtures import mixture
+from c2tc_pipeline_tests.clustering.dask_cluster import Seen, register, running_cluster
+from c2tc_pipeline_tests.clustering.mixtures import CPU, as_bytes, mixture
 
-CPU = make_engine("cpu")
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.representatives.SingletonWarning")
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     with running_cluster() as address:
         yield address
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut classes into small blocks; workers get these, but would cut larger ones themselves."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(blocks, "_ROWS_LEAST", 3_000)
 
 
 @pytest.fixture(scope="module")
@@ -48,138 +38,129 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def as_bytes(result: KMeansResult) -> tuple[object, ...]:
-    arrays = (result.centers, result.labels, result.counts, result.nearest)
-    return (*(array.tobytes() for array in arrays), result.inertia, result.iterations)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("mapped", [True, False], ids=["stored", "held"])
+@pytest.mark.parametrize("mapped", [True, False], ids=["stored", "in memory"])
 @pytest.mark.parametrize("sent_bytes", [0, 2**30], ids=["scattered", "sent"])
-def test_the_bytes_are_those_of_one_process(
-    cluster: str, file: Path, mapped: bool, sent_bytes: int, monkeypatch: pytest.MonkeyPatch
+def test_the_same_bytes_as_the_local_engine(
+    cluster: str,
+    file: Path,
+    mapped: bool,
+    sent_bytes: int,
+    cut_at: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dask_executor, "_SENT_BYTES", sent_bytes)
+    # Workers get these blocks, but would cut larger ones themselves.
+    cut_at(3_000)
+    monkeypatch.setattr(dask_engine, "_SENT_BYTES", sent_bytes)
     X = np.load(file, mmap_mode="r" if mapped else None)
     # Several blocks, one block, merged rows, and more clusters than distinct rows.
     wanted = [(X[:10_000], 20), (X[:2_000], 7), (X[10_000:], 30), (X[10_000:], 400)]
-    here = [ClassRows(rows, CPU).cluster(k, seed=1) for rows, k in wanted]
+    here = [ClassKMeans(some, CPU).cluster(k, seed=1) for some, k in wanted]
     ticks: list[tuple[int, int]] = []
-    with open_executor(cluster) as executor:
-        calls = [partial(ClassRows(rows, CPU, executor).cluster, k, seed=1) for rows, k in wanted]
-        there = executor.together(calls, lambda done, total: ticks.append((done, total)))
+    with open_engine(cluster) as engine:
+        calls = [partial(ClassKMeans(some, CPU, engine).cluster, k, seed=1) for some, k in wanted]
+        there = engine.together(calls, lambda done, total: ticks.append((done, total)))
     assert [as_bytes(result) for result in there] == [as_bytes(result) for result in here]
     assert ticks == [(done, 4) for done in range(1, 5)]
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_rows_that_do_not_fit_are_read_again(cluster: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "_HELD_SHARE", 0.0)
+def test_rows_that_do_not_fit_are_read_again(
+    cluster: str, file: Path, cut_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_at(3_000)
     X = np.load(file, mmap_mode="r")[:10_000]
-    with open_executor(cluster) as executor:
-        monkeypatch.setattr(executor, "_memory", lambda: 1.0)
-        placed = executor.place(blocks.cut_blocks(ClassRows(X, CPU).source))
-        assert all(isinstance(block, blocks.Block) for block in placed)
-        there = ClassRows(X, CPU, executor).cluster(20)
-    assert as_bytes(there) == as_bytes(ClassRows(X, CPU).cluster(20))
+    with open_engine(cluster) as engine:
+        monkeypatch.setattr(engine, "_memory", lambda: 1.0)
+        placed = engine.place(rows.cut_blocks(rows.RowSource.of(X)))
+        assert all(isinstance(block, rows.Block) for block in placed)
+        there = ClassKMeans(X, CPU, engine).cluster(20)
+    assert as_bytes(there) == as_bytes(ClassKMeans(X, CPU).cluster(20))
 
 
-def test_curves_are_those_of_one_process(cluster: str) -> None:
+def test_curves_are_those_of_the_local_engine(cluster: str) -> None:
     X = mixture(30_000)
-    here = measure_curves([ClassRows(X, CPU), ClassRows(X[:5_000], CPU)], [40, 10]).value
-    with open_executor(cluster) as executor:
-        classes = [ClassRows(X, CPU, executor), ClassRows(X[:5_000], CPU, executor)]
-        there = measure_curves(classes, [40, 10]).value
+    here = measure_curves([ClassKMeans(X, CPU), ClassKMeans(X[:5_000], CPU)], [40, 10]).value
+    with open_engine(cluster) as engine:
+        there = measure_curves([ClassKMeans(some, CPU, engine) for some in (X, X[:5_000])], [40, 10]).value
     for one, other in zip(here, there, strict=True):
-        assert one.curve.to_dict() == other.curve.to_dict()
-        assert one.seeds.tobytes() == other.seeds.tobytes()
+        assert one.to_dict() == other.to_dict()
+        np.testing.assert_array_equal(one.seeds, other.seeds)
 
 
 def test_a_condenser_on_a_cluster(cluster: str) -> None:
     X, y = make_classification(12_000, weights=[0.8], random_state=0)
-    condensed = [
-        Condenser(0.005, gamma="auto", device="cpu", engine=engine).fit_resample(X, y) for engine in ("local", cluster)
-    ]
-    assert condensed[0][0].tobytes() == condensed[1][0].tobytes()
+    one, other = (
+        Condenser(0.005, gamma="auto", device="cpu", engine=engine).fit_resample(X, y)[0]
+        for engine in ("local", cluster)
+    )
+    assert one.tobytes() == other.tobytes()
 
 
-def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "_CONNECT_SECONDS", 0.5)
-    with (
-        pytest.raises(InputError, match=r"No Dask scheduler answers at 'dask://127\.0\.0\.1:9'"),
-        open_executor("dask://127.0.0.1:9"),
-    ):
+def test_clusters_that_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_engine, "__version__", "9.9")
+    with pytest.raises(InputError, match=r"9\.9"), open_engine(cluster):
+        pass
+    monkeypatch.setattr(dask_engine, "_CONNECT_SECONDS", 2)
+    with pytest.raises(InputError, match=r"127\.0\.0\.1:9"), open_engine("dask://127.0.0.1:9"):
+        pass
+    with running_cluster(workers=[]) as empty, pytest.raises(InputError, match="no workers"), open_engine(empty):
         pass
 
 
-def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "_CONNECT_SECONDS", 1)
-    refused = pytest.raises(InputError, match="has no workers")
-    with running_cluster(workers=0) as address, refused, open_executor(address):
-        pass
+def test_devices_and_errors_of_tasks(cluster: str) -> None:
+    with open_engine(cluster) as engine:
+        assert engine.kernel("auto").device == "cpu"
+        for device in ("cuda", "mps"):
+            with pytest.raises(InputError, match="GPU" if device == "cuda" else device):
+                engine.kernel(device)
+        with pytest.raises(ZeroDivisionError):
+            engine.call(divmod, 1, 0)
 
 
-@pytest.mark.parametrize(("device", "message"), [("cuda", "offers the resource GPU"), ("mps", "'mps' is none of")])
-def test_devices_that_no_worker_has(cluster: str, device: str, message: str) -> None:
-    with open_executor(cluster) as executor:
-        assert executor.engine("auto").device == "cpu"
-        with pytest.raises(InputError, match=message):
-            executor.engine(device)
-
-
-def test_workers_of_another_version(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "__version__", "9.9")
-    with pytest.raises(InputError, match=r"has c2tc_pipeline .*; install version 9\.9"), open_executor(cluster):
-        pass
-
-
-def test_an_error_of_a_task_comes_back_as_it_is(cluster: str) -> None:
-    with open_executor(cluster) as executor, pytest.raises(ZeroDivisionError):
-        executor.call(divmod, 1, 0)
-
-
-class PretendedGpu(CpuEngine):
-    """What says that it computes on CUDA and does it on the processor, as there may be no such device."""
+class PretendedGpu(CpuKernel):
+    """A CPU kernel that claims to compute on CUDA."""
 
     device = "cuda"
 
-    def alone(self) -> CpuEngine:
+    def single_threaded(self) -> CpuKernel:
         return PretendedGpu(1)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_steps_for_a_gpu_go_to_the_worker_that_has_one(file: Path, tmp_path: Path) -> None:
+def test_steps_for_a_gpu_go_to_the_worker_that_has_one(
+    file: Path, tmp_path: Path, cut_at: Callable[[int], None]
+) -> None:
+    cut_at(3_000)
     X = np.load(file, mmap_mode="r")[:10_000]
-    with mixed_cluster({}, {"GPU": 1}) as address, open_executor(address) as executor:
-        on_the_cluster(address, Seen(tmp_path))
-        assert executor.engine("auto").device == "cuda"
-        several = ClassRows(X, PretendedGpu(1), executor).cluster(20, seed=1)
-        one = ClassRows(X[:2_000], PretendedGpu(1), executor).cluster(7, seed=1)
+    with running_cluster(workers=["", "GPU=1"]) as address, open_engine(address) as engine:
+        register(address, Seen(tmp_path))
+        assert engine.kernel("auto").device == "cuda"
+        several = ClassKMeans(X, PretendedGpu(1), engine).cluster(20, seed=1)
+        one = ClassKMeans(X[:2_000], PretendedGpu(1), engine).cluster(7, seed=1)
         seen = {path.name for path in tmp_path.iterdir()}
-        # The same without the mark, so that the other worker is there, and would have taken its part.
-        ClassRows(X, CpuEngine(1), executor).cluster(20, seed=1)
-        unmarked = {path.name for path in tmp_path.iterdir()}
-    for task in ("assign", "measure", "_as_here"):
+        # The same on the CPU shows that the other worker would have taken its part.
+        ClassKMeans(X, CpuKernel(1), engine).cluster(20, seed=1)
+        on_cpu = {path.name for path in tmp_path.iterdir()}
+    for task in ("assign", "measure", "call_with_blas_threads"):
         assert f"{task}@1" in seen
         assert f"{task}@0" not in seen
-    assert "assign@0" in unmarked
-    assert as_bytes(several) == as_bytes(ClassRows(X, CpuEngine(1)).cluster(20, seed=1))
-    assert as_bytes(one) == as_bytes(ClassRows(X[:2_000], CpuEngine(1)).cluster(7, seed=1))
+    assert "assign@0" in on_cpu
+    assert as_bytes(several) == as_bytes(ClassKMeans(X, CpuKernel(1)).cluster(20, seed=1))
+    assert as_bytes(one) == as_bytes(ClassKMeans(X[:2_000], CpuKernel(1)).cluster(7, seed=1))
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_the_bytes_are_those_of_one_process_on_two_threads(cluster: str) -> None:
-    # Large enough for a second thread; workers have one thread each unless they are told.
+def test_the_same_bytes_on_two_threads(cluster: str, cut_at: Callable[[int], None]) -> None:
+    # Large enough for a second thread; workers have one thread each by default.
+    cut_at(3_000)
     X = mixture(30_000, columns=16)
-    two = CpuEngine(2)
     wanted = [(X, 60), (X[:2_900], 500)]
-    with threadpool_limits(2), open_executor(cluster) as executor:
-        here = [ClassRows(rows, two).cluster(k, seed=1) for rows, k in wanted]
-        there = [ClassRows(rows, two, executor).cluster(k, seed=1) for rows, k in wanted]
-    assert [as_bytes(result) for result in there] == [as_bytes(result) for result in here]
+    with threadpool_limits(2), open_engine(cluster) as engine:
+        here, there = (
+            [as_bytes(ClassKMeans(some, CpuKernel(2), *on).cluster(k, seed=1)) for some, k in wanted]
+            for on in ((), (engine,))
+        )
+    assert there == here
 
 
-def test_a_blas_whose_threads_nobody_can_count_is_taken_for_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_blas_counts_as_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     # As on macOS, where numpy uses a library that threadpoolctl does not know.
-    monkeypatch.setattr(dask_executor, "threadpool_info", lambda: [])
-    assert dask_executor.DaskExecutor(MagicMock(), "dask://nowhere:1")._blas_threads == 1
+    monkeypatch.setattr(dask_engine, "threadpool_info", lambda: [])
+    assert dask_engine.DaskEngine(MagicMock(), "dask://nowhere:1")._blas_threads == 1

@@ -1,142 +1,113 @@
-"""A Dask cluster whose workers are too small for the data, or die in the middle of the work."""
+"""A Dask cluster whose workers are too small for the data, or die during the work."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
 
-from c2tc_pipeline.clustering import blocks, dask_executor
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.dask_executor import DaskExecutor
-from c2tc_pipeline.clustering.engine import make_engine
-from c2tc_pipeline.clustering.executor import open_executor
-from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering import dask_engine
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.dask_engine import DaskEngine
+from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.dask_cluster import (
-    Death,
-    Murder,
-    on_the_cluster,
+    Kill,
+    client_of,
     peak_memory,
-    process_ids,
+    register,
     running_cluster,
-    separate_cluster,
+    start_cluster,
+    worker_pids,
 )
-from c2tc_pipeline_tests.clustering.mixtures import mixture
+from c2tc_pipeline_tests.clustering.mixtures import CPU, as_bytes, mixture
 from c2tc_pipeline_tests.tools.command_line import run_process
 
 pytestmark = pytest.mark.faults
-CPU = make_engine("cpu")
-MB = 2**20
 
 
-def as_bytes(result: KMeansResult) -> tuple[object, ...]:
-    arrays = (result.centers, result.labels, result.counts, result.nearest)
-    return (*(array.tobytes() for array in arrays), result.inertia, result.iterations)
+def stored(X: np.ndarray, folder: Path) -> np.ndarray:
+    np.save(folder / "rows.npy", X)
+    return np.load(folder / "rows.npy", mmap_mode="r")
 
 
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(blocks, "_ROWS_LEAST", 20_000)
-
-
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("task", "at", "mapped"),
     [
         pytest.param("open", 2, True, id="reading"),
         pytest.param("assign", 5, True, id="at a step"),
-        pytest.param("assign_around", 3, True, id="at a step among near centres"),
+        pytest.param("assign_among", 3, True, id="at a step among neighbours"),
         pytest.param("measure", 1, True, id="at the end"),
-        pytest.param("_as_here", 1, False, id="at the start"),
-        pytest.param("assign", 5, False, id="with rows that it alone had"),
+        pytest.param("call_with_blas_threads", 1, False, id="at the start"),
+        pytest.param("assign", 5, False, id="with blocks that were sent"),
     ],
 )
-def test_a_killed_worker_leaves_no_trace_in_the_bytes(
-    task: str, at: int, mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_killed_worker_changes_no_byte(
+    task: str, at: int, mapped: bool, tmp_path: Path, cut_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    k = 600 if task == "assign_around" else 30
+    cut_at(20_000)
+    k = 600 if task == "assign_among" else 30
     X = mixture(120_000, columns=12, groups=200)
-    np.save(tmp_path / "rows.npy", X)
-    here = ClassRows(X, CPU).cluster(k, tol=0, max_iter=6)
-    rows = np.load(tmp_path / "rows.npy", mmap_mode="r") if mapped else X
-    monkeypatch.setattr("c2tc_pipeline.clustering.dask_executor._SENT_BYTES", 0)
-    with running_cluster() as address, open_executor(address) as executor:
-        before = process_ids(address)
-        on_the_cluster(address, Death(task, at, tmp_path / "dead"))
-        there = ClassRows(rows, CPU, executor).cluster(k, tol=0, max_iter=6)
-        assert (tmp_path / "dead").exists()
-        assert before - process_ids(address)
+    here = ClassKMeans(X, CPU).cluster(k, tol=0, max_iter=6)
+    monkeypatch.setattr(dask_engine, "_SENT_BYTES", 0)
+    with running_cluster() as address, open_engine(address) as engine:
+        before = worker_pids(address)
+        register(address, Kill(task, at, tmp_path / "killed"))
+        there = ClassKMeans(stored(X, tmp_path) if mapped else X, CPU, engine).cluster(k, tol=0, max_iter=6)
+        assert (tmp_path / "killed").exists()
+        assert before - worker_pids(address)
     assert as_bytes(there) == as_bytes(here)
 
 
 def test_workers_smaller_than_the_data(tmp_path: Path) -> None:
-    limit = 640 * MB
+    limit = 640 * 2**20
     X = np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (3_400_000, 60))
     for start in range(0, len(X), 200_000):
         X[start : start + 200_000] = mixture(200_000, columns=60, groups=40, seed=start)
     X.flush()
     assert X.nbytes > limit
-    with running_cluster(memory_limit=limit) as address, open_executor(address) as executor:
-        before = process_ids(address)
-        there = ClassRows(X, CPU, executor).cluster(20, max_iter=4)
-        assert process_ids(address) == before, "a worker was restarted, as is done when its memory runs out"
+    with running_cluster(memory_limit=limit) as address, open_engine(address) as engine:
+        before = worker_pids(address)
+        there = ClassKMeans(X, CPU, engine).cluster(20, max_iter=4)
+        assert worker_pids(address) == before, "a worker was restarted, as is done when its memory runs out"
         assert max(peak_memory(address)) < limit
-    here = ClassRows(X, CPU).cluster(20, max_iter=4)
-    assert as_bytes(there) == as_bytes(here)
-    exact = sum(
-        float(((X[part] - there.centers[there.labels[part]].astype(np.float64)) ** 2).sum())
-        for part in (slice(start, start + 200_000) for start in range(0, len(X), 200_000))
-    )
-    assert there.inertia == pytest.approx(exact, rel=1e-6)
+    assert as_bytes(there) == as_bytes(ClassKMeans(X, CPU).cluster(20, max_iter=4))
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_workers_that_die_too_often(tmp_path: Path) -> None:
-    X = mixture(60_000)
-    np.save(tmp_path / "rows.npy", X)
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        running_cluster() as address,
-        open_executor(address) as executor,
-    ):
-        on_the_cluster(address, Death("measure", 1, tmp_path / "dead"))
-        rows = ClassRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), CPU, executor)
-        with pytest.raises(InputError, match="died again and again"):
-            rows.cluster(5)
+def test_workers_that_die_too_often(tmp_path: Path, cut_at: Callable[[int], None]) -> None:
+    cut_at(20_000)
+    no_failures = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with running_cluster(environment=no_failures) as address, open_engine(address) as engine:
+        register(address, Kill("measure", 1, tmp_path / "killed"))
+        with pytest.raises(InputError, match="memory"):
+            ClassKMeans(stored(mixture(60_000), tmp_path), CPU, engine).cluster(5)
 
 
-def test_a_cluster_without_anyone_at_work_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "_CHECK_SECONDS", 0.2)
-    with (
-        running_cluster(workers=0) as address,
-        Client(address.replace("dask://", "tcp://", 1), set_as_default=False) as client,
-        pytest.raises(ConnectionError, match="went away in the middle of the work"),
-    ):
-        DaskExecutor(client, address).call(abs, -1)
+def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_engine, "_CHECK_SECONDS", 0.2)
+    with running_cluster(workers=[]) as address, client_of(address) as client, pytest.raises(ConnectionError):
+        DaskEngine(client, address).call(abs, -1)
 
 
-def test_a_scheduler_killed_in_the_middle_is_one_sentence_and_a_later_run_succeeds(tmp_path: Path) -> None:
+def test_a_killed_scheduler_is_one_sentence_and_a_later_run_succeeds(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.random((4_000, 3)), columns=["a", "b", "c"]).assign(y=rng.integers(2, size=4_000))
     table.to_parquet(tmp_path / "t.parquet")
     out = tmp_path / "results" / "small"
     out.parent.mkdir()
     command = ["condense", tmp_path / "t.parquet", "--label", "y", "--rows", "20", "--no-cache", "--quiet", "--out"]
-    with separate_cluster() as (address, scheduler):
-        on_the_cluster(address, Murder("_as_here", scheduler))
-        done = run_process(*command, out, "--engine", address)
+    with start_cluster(workers=[""]) as cluster:
+        register(cluster.address, Kill("call_with_blas_threads", 1, tmp_path / "killed", cluster.scheduler_pid))
+        done = run_process(*command, out, "--engine", cluster.address)
     assert done.returncode != 0
-    assert done.stderr.decode().strip().splitlines() == [
-        f"Error: The Dask cluster {address!r} went away in the middle of the work; run again."
-    ]
+    (line,) = done.stderr.decode().strip().splitlines()
+    assert line.startswith("Error: ")
+    assert cluster.address in line
     assert list(out.parent.iterdir()) == []
-    with separate_cluster() as (address, _):
+    with running_cluster(workers=[""]) as address:
         done = run_process(*command, out, "--engine", address)
     assert done.returncode == 0, done.stderr
     here = run_process(*command, tmp_path / "here")

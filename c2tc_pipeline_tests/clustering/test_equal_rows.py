@@ -1,8 +1,9 @@
-"""Equal rows against numpy's sort of whole rows, with and without colliding hashes."""
+"""Equal rows against numpy's unique rows, with and without colliding hashes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -11,45 +12,62 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from c2tc_pipeline.clustering import equal_rows
-from c2tc_pipeline.clustering.equal_rows import find_equal_rows, find_few_distinct
-from c2tc_pipeline.clustering.row_source import HeldRows
+from c2tc_pipeline.clustering.equal_rows import find_equal_rows, find_few_distinct, rarely_equal
+from c2tc_pipeline.clustering.rows import RowSource
 
 small_tables = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.integers(1, 4)), elements=st.sampled_from([0.0, -0.0, 0.5, 1.0])
 )
+COLLISIONS: list[Callable[[np.ndarray], np.ndarray]] = [
+    lambda hashes: hashes,
+    lambda hashes: hashes % np.uint64(3),
+    lambda hashes: hashes * np.uint64(0),
+]
+each_collision = pytest.mark.parametrize("collide", COLLISIONS, ids=["none", "some", "all"])
 
 
-def no_collisions(hashes: np.ndarray) -> np.ndarray:
-    return hashes
+@contextmanager
+def patched(collide: Callable[[np.ndarray], np.ndarray], **constants: int) -> Iterator[None]:
+    real_hashes = equal_rows._row_hashes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equal_rows, "_row_hashes", lambda rows: collide(real_hashes(rows)))
+        for name, value in constants.items():
+            patch.setattr(equal_rows, name, value)
+        yield
 
 
-def some_collisions(hashes: np.ndarray) -> np.ndarray:
-    return hashes % np.uint64(3)
-
-
-def all_collide(hashes: np.ndarray) -> np.ndarray:
-    return hashes * np.uint64(0)
-
-
-@pytest.mark.parametrize("collide", [no_collisions, some_collisions, all_collide])
+@each_collision
 @pytest.mark.parametrize("chunk", [4, 32_768])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(table=small_tables)
 def test_groups_are_those_of_numpy(
     collide: Callable[[np.ndarray], np.ndarray], chunk: int, dtype: type, table: np.ndarray
 ) -> None:
-    X: np.ndarray = table.astype(dtype)
-    real_hashes = equal_rows._row_hashes
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equal_rows, "_CHUNK_ROWS", chunk)
-        patch.setattr(equal_rows, "_row_hashes", lambda rows: collide(real_hashes(rows)))
+    X: np.ndarray = np.asfortranarray(table.astype(dtype))
+    with patched(collide, _HASHED_ROWS=chunk):
         found = find_equal_rows(X)
     _, first, group = np.unique(X + X.dtype.type(0), axis=0, return_index=True, return_inverse=True)
     np.testing.assert_array_equal(found.first[found.group], first[group.ravel()])
     assert sorted(found.first.tolist()) == sorted(first.tolist())
     np.testing.assert_array_equal(found.sizes[found.group], np.bincount(group.ravel())[group.ravel()])
-    assert found.group.shape == (len(X),)
+
+
+@each_collision
+@settings(max_examples=40)
+@given(table=small_tables, max_distinct=st.integers(1, 40))
+def test_few_distinct_rows_are_found_part_by_part(
+    collide: Callable[[np.ndarray], np.ndarray], table: np.ndarray, max_distinct: int
+) -> None:
+    whole = find_equal_rows(table)
+    with patched(collide, _READ_ROWS=7):
+        found = find_few_distinct(RowSource(table), max_distinct)
+    if found is None:
+        assert len(whole.first) > max_distinct or collide is not COLLISIONS[0]
+        return
+    assert len(whole.first) <= max_distinct
+    np.testing.assert_array_equal(found.first[found.group], whole.first[whole.group])
+    np.testing.assert_array_equal(np.sort(found.sizes), np.sort(whole.sizes))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -59,32 +77,13 @@ def test_the_smallest_difference_keeps_rows_apart(dtype: type) -> None:
     assert len(find_equal_rows(X).first) == 6
 
 
-def test_many_random_rows_do_not_collide() -> None:
-    X = np.random.default_rng(0).random((20_000, 3), dtype=np.float32)
-    hashes = equal_rows._row_hashes(np.unique(X, axis=0))
-    assert len(np.unique(hashes)) == len(hashes)
+def test_random_rows_do_not_collide() -> None:
+    X = np.unique(np.random.default_rng(0).random((20_000, 3), dtype=np.float32), axis=0)
+    assert len(np.unique(equal_rows._row_hashes(X))) == len(X)
 
 
-def test_a_strided_table_is_read_right() -> None:
-    X = np.asfortranarray(np.tile(np.eye(4, dtype=np.float32), (3, 1)))
-    assert find_equal_rows(X).sizes.tolist() == [3, 3, 3, 3]
-
-
-@pytest.mark.parametrize("collide", [no_collisions, some_collisions])
-@settings(deadline=None, max_examples=40)
-@given(table=small_tables, most=st.integers(1, 40))
-def test_few_distinct_rows_are_found_part_by_part(
-    collide: Callable[[np.ndarray], np.ndarray], table: np.ndarray, most: int
-) -> None:
-    real_hashes = equal_rows._row_hashes
-    whole = find_equal_rows(table)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equal_rows, "_READ_ROWS", 7)
-        patch.setattr(equal_rows, "_row_hashes", lambda rows: collide(real_hashes(rows)))
-        found = find_few_distinct(HeldRows(table), most)
-    if found is None:
-        assert len(whole.first) > most or collide is some_collisions
-        return
-    assert len(whole.first) <= most
-    np.testing.assert_array_equal(found.first[found.group], whole.first[whole.group])
-    np.testing.assert_array_equal(np.sort(found.sizes), np.sort(whole.sizes))
+def test_a_sample_tells_whether_rows_are_rarely_equal() -> None:
+    column = np.arange(100_000, dtype=np.float32)[:, None]
+    assert rarely_equal(RowSource(column))
+    assert not rarely_equal(RowSource(column // 2))
+    assert not rarely_equal(RowSource(column[:1_000]))

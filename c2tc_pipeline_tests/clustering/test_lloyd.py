@@ -1,8 +1,8 @@
-"""Lloyd over blocks: the same partition as in one piece, and the same bytes wherever the rows are."""
+"""Lloyd over blocks: the same clusters as in one piece, and the same bytes wherever the rows are."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,40 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.clustering import blocks
-from c2tc_pipeline.clustering.blocks import Block
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.cpu import CpuEngine
-from c2tc_pipeline.clustering.engine import Engine, make_engine
-from c2tc_pipeline.clustering.lloyd import KMeansResult, lloyd, rows_for_empty_clusters
-from c2tc_pipeline.clustering.row_source import HeldRows
+from c2tc_pipeline.clustering import kernels, rows
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.kernels import Kernel
+from c2tc_pipeline.clustering.lloyd import lloyd, rows_for_empty_clusters
 from c2tc_pipeline_tests.clustering.mixtures import (
-    ENGINES,
-    assert_true_partition,
+    CPU,
+    as_bytes,
+    assert_true_clusters,
+    each_kernel,
     exact_loss,
-    exact_means,
     few_values,
+    in_pieces,
     mixture,
-    name_of,
 )
-
-each_engine = pytest.mark.parametrize("engine", ENGINES, ids=name_of)
-
-
-def in_pieces(X: np.ndarray, cuts: list[int], weight: np.ndarray | None = None) -> list[Block]:
-    edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(X)}), len(X)]
-    return [Block(HeldRows(X[a:b]), a, None if weight is None else weight[a:b]) for a, b in pairwise(edges)]
-
-
-def as_bytes(result: KMeansResult) -> tuple[bytes, ...]:
-    return tuple(part.tobytes() for part in (result.centers, result.labels, result.counts, result.nearest))
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut classes into blocks of some hundred rows."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(blocks, "_ROWS_LEAST", 700)
 
 
 def stored(X: np.ndarray, folder: Path) -> np.ndarray:
@@ -52,103 +32,84 @@ def stored(X: np.ndarray, folder: Path) -> np.ndarray:
     return np.load(folder / "rows.npy", mmap_mode="r")[3:]
 
 
-@each_engine
+@each_kernel
 @pytest.mark.parametrize("weighted", [False, True])
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(cuts=st.lists(st.integers(1, 299), max_size=5), steps=st.integers(0, 12))
-def test_blocks_end_where_one_block_ends(engine: Engine, weighted: bool, cuts: list[int], steps: int) -> None:
+def test_blocks_end_where_one_block_ends(kernel: Kernel, weighted: bool, cuts: list[int], steps: int) -> None:
     X = mixture(300, dtype=np.float64)
     weight = np.arange(1.0, 301.0) if weighted else None
-    whole, cut = (
-        lloyd(engine, pieces, X[:9], max_iter=steps, tol=0)
-        for pieces in (in_pieces(X, [], weight), in_pieces(X, cuts, weight))
-    )
+    whole, cut = (lloyd(kernel, in_pieces(X, some, weight), X[:9], max_iter=steps, tol=0) for some in ([], cuts))
     np.testing.assert_array_equal(cut.labels, whole.labels)
     np.testing.assert_array_equal(cut.nearest, whole.nearest)
     np.testing.assert_allclose(cut.centers, whole.centers, atol=1e-12)
-    assert cut.inertia == pytest.approx(whole.inertia, rel=1e-12)
-    assert_true_partition(cut, X, 9, weight)
+    assert_true_clusters(cut, X, 9, weight)
 
 
-@each_engine
-@settings(deadline=None, max_examples=60)
+@each_kernel
+@settings(max_examples=60)
 @given(X=few_values, data=st.data())
-def test_no_cluster_is_ever_empty(engine: Engine, X: np.ndarray, data: st.DataObject) -> None:
+def test_no_cluster_is_ever_empty(kernel: Kernel, X: np.ndarray, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(X)))
     cuts = data.draw(st.lists(st.integers(1, len(X)), max_size=4))
     start = np.repeat(X[:1], k, axis=0)
-    assert_true_partition(lloyd(engine, in_pieces(X, cuts), start, max_iter=data.draw(st.integers(0, 9))), X, k)
+    assert_true_clusters(lloyd(kernel, in_pieces(X, cuts), start, max_iter=data.draw(st.integers(0, 9))), X, k)
 
 
-@settings(deadline=None)
 @given(X=few_values, data=st.data())
 def test_a_row_for_an_empty_cluster_never_raises_the_loss(X: np.ndarray, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(X)))
     labels = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=len(X), max_size=len(X))))
     sizes = np.bincount(labels, minlength=k)
-    chosen = rows_for_empty_clusters(sizes, labels)
     filled = labels.copy()
-    filled[chosen] = np.flatnonzero(sizes == 0)
+    filled[rows_for_empty_clusters(sizes, labels)] = np.flatnonzero(sizes == 0)
     assert set(filled.tolist()) == set(range(k))
     assert exact_loss(X, filled) <= exact_loss(X, np.unique(labels, return_inverse=True)[1]) + 1e-12
 
 
-@each_engine
-def test_the_nearest_member_is_the_first_of_the_nearest(engine: Engine) -> None:
-    X = np.round(mixture(400, columns=2, dtype=np.float64) * 5) / 5
-    result = lloyd(engine, in_pieces(X, [100, 250]), X[[0, 50, 200, 300]])
-    gaps = ((X - exact_means(X, result.labels)[result.labels]) ** 2).sum(axis=1)
-    for cluster, nearest in enumerate(result.nearest):
-        members = np.flatnonzero(result.labels == cluster)
-        assert nearest in members
-        assert gaps[nearest] == pytest.approx(gaps[members].min(), abs=1e-12)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@each_engine
+@each_kernel
 @pytest.mark.parametrize("copies", [1, 4], ids=["distinct", "merged"])
 def test_a_class_of_many_blocks_is_as_good_as_one_of_one(
-    engine: Engine, copies: int, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, copies: int, cut_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cut_at(700)
     X = np.repeat(mixture(6_000), copies, axis=0)
-    cut = ClassRows(X, engine).cluster(30)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2**30)
-    whole = ClassRows(X, engine).cluster(30)
-    assert_true_partition(cut, X, 30)
-    # One block is added up in float32 and several in float64, so that a row on a border may end on either side.
+    cut = ClassKMeans(X, kernel).cluster(30)
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 2**30)
+    whole = ClassKMeans(X, kernel).cluster(30)
+    assert_true_clusters(cut, X, 30)
+    # Torch sums one block in float32, so that a row on a border may end on either side.
     assert cut.inertia == pytest.approx(whole.inertia, rel=1e-5)
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("k", [5, 600], ids=["few", "many"])
 def test_rows_in_a_file_give_the_same_bytes_as_rows_in_memory(
-    k: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    k: int, tmp_path: Path, cut_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("c2tc_pipeline.clustering.cpu._MANY_ROWS", 1_000)
-    X = mixture(12_000, groups=300)
-    mapped = stored(X, tmp_path)
-    held, read = (ClassRows(rows, make_engine("cpu")).cluster(k) for rows in (X, mapped))
+    cut_at(700)
+    monkeypatch.setattr(kernels, "_NEIGHBOUR_ROWS", 1_000)
+    X = mixture(6_000, groups=300)
+    held, read = (ClassKMeans(some, CPU).cluster(k) for some in (X, stored(X, tmp_path)))
     assert as_bytes(held) == as_bytes(read)
-    assert held.inertia == read.inertia
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("k", [1, 4, 5, 6, 900])
-def test_few_distinct_rows_in_many_blocks(k: int, tmp_path: Path) -> None:
+def test_few_distinct_rows_in_many_blocks(k: int, tmp_path: Path, cut_at: Callable[[int], None]) -> None:
+    cut_at(700)
     X = np.tile(np.eye(5, dtype=np.float32), (400, 1))
-    rows = ClassRows(stored(X, tmp_path), make_engine("cpu"))
-    result = rows.cluster(k)
-    assert rows.distinct == 5
-    assert_true_partition(result, X, k)
+    found = ClassKMeans(stored(X, tmp_path), CPU)
+    result = found.cluster(k)
+    assert found.distinct == 5
+    assert_true_clusters(result, X, k)
     assert (result.inertia == 0) == (k >= 5)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_looking_around_over_blocks_loses_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = mixture(20_000, columns=6, groups=700)
-    monkeypatch.setattr("c2tc_pipeline.clustering.cpu._MANY_ROWS", 10**9)
-    full = ClassRows(X, CpuEngine()).cluster(600)
-    monkeypatch.setattr("c2tc_pipeline.clustering.cpu._MANY_ROWS", 1_000)
-    near = ClassRows(X, CpuEngine()).cluster(600)
-    assert_true_partition(near, X, 600)
-    assert near.inertia == pytest.approx(full.inertia, rel=1e-3)
+def test_steps_among_neighbours_over_blocks(cut_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_at(700)
+    X = mixture(9_000, columns=6, groups=500)
+    found = []
+    for neighbour_rows in (10**9, 1_000):
+        monkeypatch.setattr(kernels, "_NEIGHBOUR_ROWS", neighbour_rows)
+        found.append(ClassKMeans(X, CPU).cluster(400))
+    assert_true_clusters(found[1], X, 400)
+    assert found[1].inertia == pytest.approx(found[0].inertia, rel=1e-3)

@@ -1,4 +1,4 @@
-"""The choice of a device, and the ladder that a step climbs down when memory is short."""
+"""Device selection, and fallback to smaller batches and the CPU when memory runs out."""
 
 from __future__ import annotations
 
@@ -27,27 +27,20 @@ def run_out(place: Place) -> str:
 @pytest.mark.parametrize(
     ("present", "chosen"), [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda"), (("mps", "cuda"), "cuda")]
 )
-def test_auto_takes_cuda_then_mps_then_the_cpu(
-    monkeypatch: pytest.MonkeyPatch, present: tuple[str, ...], chosen: str
-) -> None:
+def test_device_selection(monkeypatch: pytest.MonkeyPatch, present: tuple[str, ...], chosen: str) -> None:
     have(monkeypatch, *present)
     assert resolve_device("auto") == chosen
     assert resolve_device("cpu") == "cpu"
     for device in present:
         assert resolve_device(device) == device
-    for device in {"cuda", "mps"} - {*present}:
-        with pytest.raises(InputError, match=f"'{device}' was asked for but is not available"):
+    for device in {"cuda", "mps", "tpu"} - {*present}:
+        with pytest.raises(InputError, match=f"'{device}'"):
             resolve_device(device)
 
 
-def test_an_unknown_device() -> None:
-    with pytest.raises(InputError, match="'tpu' is unknown; choose one of: auto, cpu, cuda, mps"):
-        resolve_device("tpu")
-
-
 @pytest.mark.parametrize("device", LADDERS)
-@pytest.mark.parametrize("times", range(8))
-def test_a_step_goes_on_where_it_fits(device: str, times: int) -> None:
+@pytest.mark.parametrize("times", range(9))
+def test_fallbacks(device: str, times: int) -> None:
     memory = Memory(at=range(1, times + 1))
 
     def work(place: Place) -> str:
@@ -61,19 +54,11 @@ def test_a_step_goes_on_where_it_fits(device: str, times: int) -> None:
         else:
             with pytest.raises(torch.OutOfMemoryError):
                 on_device("sorting", device, work)
-    assert fallbacks == expected_fallbacks("sorting", device, times)
+    assert fallbacks == expected_fallbacks("sorting", device, min(times, len(ladder) - 1))
+    assert memory.uses == min(times + 1, len(ladder))
 
 
-@pytest.mark.parametrize("device", LADDERS)
-def test_when_it_fits_nowhere_the_error_arrives(device: str) -> None:
-    memory = Memory(at=Always())
-    with watch_fallbacks() as fallbacks, pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
-        on_device("sorting", device, lambda place: memory.take(1))
-    assert memory.uses == len(LADDERS[device])
-    assert fallbacks == expected_fallbacks("sorting", device, len(LADDERS[device]) - 1)
-
-
-def test_a_step_may_begin_in_the_middle() -> None:
+def test_start_with_smaller_batches() -> None:
     with watch_fallbacks() as fallbacks, pytest.raises(torch.OutOfMemoryError):
         on_device("sorting", Place("cuda", 8), run_out)
     assert fallbacks == expected_fallbacks("sorting", "cuda", 7)[3:]
@@ -95,7 +80,7 @@ def test_what_counts_as_out_of_memory(error: Exception) -> None:
     assert [fallback.to for fallback in fallbacks] == ["cpu, 1/2 batch"]
 
 
-def test_what_the_cpu_says_when_it_can_not_allocate_counts() -> None:
+def test_failed_allocation_on_the_cpu_counts() -> None:
     with watch_fallbacks() as fallbacks:
         made = on_device("sorting", "cpu", lambda place: torch.empty(10**15 if place.parts == 1 else 1))
     assert len(made) == 1
@@ -103,15 +88,23 @@ def test_what_the_cpu_says_when_it_can_not_allocate_counts() -> None:
     assert "allocate" in fallbacks[0].reason
 
 
-@pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), ValueError("out of memory"), InputError("no")])
-def test_any_other_error_is_raised_at_once(error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("device", "error"),
+    [
+        ("cuda", RuntimeError("shapes do not match")),
+        ("cuda", ValueError("out of memory")),
+        ("cuda", InputError("no")),
+        ("cpu", NotImplementedError("write me")),
+    ],
+)
+def test_other_errors_are_raised_at_once(device: str, error: Exception) -> None:
     memory = Memory(at=Always(), error=error)
     with watch_fallbacks() as fallbacks, pytest.raises(type(error), match=str(error)):
-        on_device("sorting", "cuda", lambda place: memory.take(1))
+        on_device("sorting", device, lambda place: memory.take(1))
     assert (memory.uses, fallbacks) == (1, [])
 
 
-def test_an_operation_that_the_device_lacks_sends_the_step_to_the_cpu() -> None:
+def test_missing_operation_falls_back_to_the_cpu() -> None:
     def work(place: Place) -> str:
         if place.device != "cpu":
             raise NotImplementedError("The operator 'aten::linalg_qr' is not currently implemented.\nVote for it.")
@@ -123,14 +116,7 @@ def test_an_operation_that_the_device_lacks_sends_the_step_to_the_cpu() -> None:
     assert fallbacks == [Fallback("sorting", "cuda", "cpu", reason)]
 
 
-def test_what_the_cpu_lacks_is_raised() -> None:
-    memory = Memory(at=Always(), error=NotImplementedError("write me"))
-    with watch_fallbacks() as fallbacks, pytest.raises(NotImplementedError, match="write me"):
-        on_device("sorting", "cpu", lambda place: memory.take(1))
-    assert (memory.uses, fallbacks) == (1, [])
-
-
-def test_tensors_of_a_try_that_failed_are_gone_before_the_next() -> None:
+def test_tensors_are_freed_before_the_next_try() -> None:
     left: list[weakref.ref[torch.Tensor]] = []
 
     def work(place: Place) -> list[bool]:
@@ -145,7 +131,7 @@ def test_tensors_of_a_try_that_failed_are_gone_before_the_next() -> None:
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])
-def test_the_cache_of_the_device_is_emptied_between_tries(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+def test_device_cache_is_emptied_between_tries(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     emptied: list[str] = []
     for name in ("cuda", "mps"):
         monkeypatch.setattr(getattr(torch, name), "empty_cache", lambda name=name: emptied.append(name))
@@ -154,7 +140,7 @@ def test_the_cache_of_the_device_is_emptied_between_tries(monkeypatch: pytest.Mo
     assert emptied == [device] * 4
 
 
-def test_an_outer_watch_sees_what_an_inner_one_sees() -> None:
+def test_nested_watches() -> None:
     def fall(step: str) -> None:
         memory = Memory(at={1})
         on_device(step, "cpu", lambda place: memory.take(1))
@@ -172,21 +158,18 @@ def test_an_outer_watch_sees_what_an_inner_one_sees() -> None:
     assert [fallback.step for fallback in inner] == ["second"]
 
 
-def test_watches_of_two_contexts_do_not_meet() -> None:
-    def watched(step: str) -> list[str]:
+def test_watches_are_per_context() -> None:
+    def fall() -> None:
         memory = Memory(at={1})
-        with watch_fallbacks() as fallbacks:
-            on_device(step, "cpu", lambda place: memory.take(1))
-        return [fallback.step for fallback in fallbacks]
+        on_device("sorting", "cpu", lambda place: memory.take(1))
 
     apart = contextvars.copy_context()
     with watch_fallbacks() as here:
-        assert apart.run(watched, "elsewhere") == ["elsewhere"]
+        apart.run(fall)
     assert here == []
 
 
-def test_the_pretended_device_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other tests lean on it, so that it has one of its own."""
+def test_simulated_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     with pretended_devices(monkeypatch):
         moved = torch.nn.Linear(2, 1).to("cuda")(torch.zeros(3, 2, device="cuda"))
         assert moved.to("cuda").shape == (3, 1)

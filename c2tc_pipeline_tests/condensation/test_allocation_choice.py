@@ -10,13 +10,13 @@ import pytest
 
 from c2tc_pipeline import Condenser, condense
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.condensation.clusters import SingletonWarning
 from c2tc_pipeline.condensation.gamma import CANDIDATES
-from c2tc_pipeline.condensation.representatives import SingletonWarning
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 ALLOCATORS = ("hfils", "optimal", "ratio", "fipc")
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 
 def imbalanced_mixture(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

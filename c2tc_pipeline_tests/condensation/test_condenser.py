@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 
 from c2tc_pipeline import Condenser, HybridEncoder
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.representatives import SingletonWarning
+from c2tc_pipeline.condensation.clusters import SingletonWarning
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 # imbalanced-learn's own checks. Left out: those of `sampling_strategy`, which a condenser does not have, of sparse

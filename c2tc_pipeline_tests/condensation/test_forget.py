@@ -18,7 +18,7 @@ from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 
 def mean_of(column: pd.Series[Any], members: np.ndarray) -> Any:

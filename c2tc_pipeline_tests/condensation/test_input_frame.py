@@ -10,7 +10,7 @@ import pytest
 
 from c2tc_pipeline import CondensedTable, HybridEncoder, condense
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline import CondensedTable, Condenser, condense
-from c2tc_pipeline.condensation.representatives import SingletonWarning
+from c2tc_pipeline.condensation.clusters import SingletonWarning
 from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 RATIOS = st.sampled_from([1e-6, 0.05, 0.2, 0.5, 1.0])
 

@@ -16,7 +16,7 @@ from c2tc_pipeline.condensation.least_rows import check_room
 from c2tc_pipeline_tests.condensation.test_invariants import check_invariants
 from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 
 @settings(deadline=None, max_examples=10)

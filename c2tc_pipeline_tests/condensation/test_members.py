@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.condensation import members
+from c2tc_pipeline.condensation.encoded import ClassCursor
 from c2tc_pipeline.condensation.members import MemberMeans, MemberVotes
-from c2tc_pipeline.condensation.sorted_rows import ClassCursor
 
 SIZE = 4
 # Sums of a few of them are not exact, so that their order shows.

@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline import CondensedTable, condense
-from c2tc_pipeline.condensation.original import summarise_members
-from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.condensation.original import ColumnSummary
+from c2tc_pipeline.tables.kinds import column_kind
+from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 ROWS = 120
 
@@ -33,6 +34,12 @@ def condensed_column(
     frame["y"] = np.where(np.arange(ROWS) % 3 == 0, "rare", "usual")
     small = condense(frame, "y", rows=rows, strings="target", **settings)
     return small.original["column"], small
+
+
+def summarise_members(series: pd.Series, role: Role, membership: np.ndarray, size: int) -> pd.Series:
+    summary = ColumnSummary(ColumnRole("column", role, "", 0, 0), column_kind(series), size)
+    summary.add(series, membership)
+    return summary.values(series)
 
 
 def grouped(values: Any, small: CondensedTable) -> Any:

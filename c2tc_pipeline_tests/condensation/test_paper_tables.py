@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from c2tc_pipeline import Condenser, condense
-from c2tc_pipeline.condensation.representatives import SingletonWarning
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.condensation.clusters import SingletonWarning
+from c2tc_pipeline.tables.blocks import read_table
 
 TABLES = (
     *("electricity", "electricity_full", "adult", "diabetes130us", "airlines", "covertype", "jannis", "higgs"),

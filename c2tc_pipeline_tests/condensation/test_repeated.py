@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from c2tc_pipeline import CondensedTable, Condenser, condense
 from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 
 def spelled(values: Any) -> tuple[object, ...]:

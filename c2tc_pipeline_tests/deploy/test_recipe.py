@@ -1,4 +1,4 @@
-"""The files of the recipe, and what of its commands can be seen without starting a service."""
+"""The files of the deployment, and what of its commands is testable without starting a service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from deploy import smoke
 from deploy import stack as stack_module
 from deploy.__main__ import main
 from deploy.layout import SECRETS, Layout
-from deploy.preparing import RECIPE
+from deploy.preparing import FILES
 from deploy.stack import Stack, end_leftovers, holder, processes_file
 
 
@@ -38,17 +38,14 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_the_instance_differs_from_the_one_of_a_single_machine_in_its_storage_only() -> None:
-    production = yaml.safe_load((RECIPE / "dagster.yaml").read_text())
+    production = yaml.safe_load((FILES / "dagster.yaml").read_text())
     storage = production.pop("storage")["postgres"]["postgres_db"]
-    alone = yaml.safe_load(SETTINGS.read_text())
-    # In production the daemon, from which that launcher would fork runs, does not know the keys of the storage.
-    del alone["run_launcher"]
-    assert production == alone
+    assert production == yaml.safe_load(SETTINGS.read_text())
     assert all(list(value) == ["env"] for value in storage.values())
 
 
 def test_telemetry_is_off_in_both_instances() -> None:
-    for path in (RECIPE / "dagster.yaml", SETTINGS):
+    for path in (FILES / "dagster.yaml", SETTINGS):
         assert yaml.safe_load(path.read_text())["telemetry"] == {"enabled": False}
 
 
@@ -178,7 +175,7 @@ def test_asking_for_help_is_no_failure(command: str) -> None:
 
 
 def test_every_container_runs_as_nobody_in_particular_and_is_probed() -> None:
-    items = yaml.safe_load((RECIPE / "kubernetes.yaml").read_text())["items"]
+    items = yaml.safe_load((FILES / "kubernetes.yaml").read_text())["items"]
     pods = [each for each in items if each["kind"] in ("Deployment", "Job")]
     assert len(pods) == 6
     for each in pods:
@@ -205,9 +202,9 @@ def values_of(content: Any, name: str) -> Iterator[str]:
 
 def test_the_files_that_were_not_tried_say_so_and_hold_no_secret() -> None:
     for name in ("Containerfile", "compose.yaml", "kubernetes.yaml"):
-        assert (RECIPE / name).read_text().startswith("# Not tried here")
-    compose = yaml.safe_load((RECIPE / "compose.yaml").read_text())
-    cluster = yaml.safe_load((RECIPE / "kubernetes.yaml").read_text())
+        assert (FILES / name).read_text().startswith("# Not tried here")
+    compose = yaml.safe_load((FILES / "compose.yaml").read_text())
+    cluster = yaml.safe_load((FILES / "kubernetes.yaml").read_text())
     for secret in (*SECRETS, "POSTGRES_PASSWORD"):
         assert all(value.startswith("${") for value in values_of(compose, secret))
         assert not list(values_of(cluster, secret))
@@ -215,11 +212,11 @@ def test_the_files_that_were_not_tried_say_so_and_hold_no_secret() -> None:
 
 
 def test_containers_know_every_variable_of_the_instance() -> None:
-    named = set(values_of(yaml.safe_load((RECIPE / "dagster.yaml").read_text()), "env"))
-    named |= set(values_of(yaml.safe_load((RECIPE / "workspace.yaml").read_text()), "env"))
-    compose = yaml.safe_load((RECIPE / "compose.yaml").read_text())
+    named = set(values_of(yaml.safe_load((FILES / "dagster.yaml").read_text()), "env"))
+    named |= set(values_of(yaml.safe_load((FILES / "workspace.yaml").read_text()), "env"))
+    compose = yaml.safe_load((FILES / "compose.yaml").read_text())
     assert all(named <= set(compose["services"][name]["environment"]) for name in ("code", "dashboard", "daemon"))
-    [settings, *_] = yaml.safe_load((RECIPE / "kubernetes.yaml").read_text())["items"]
+    [settings, *_] = yaml.safe_load((FILES / "kubernetes.yaml").read_text())["items"]
     assert named - set(settings["data"]) == {"C2TC_POSTGRES_PASSWORD"}
 
 

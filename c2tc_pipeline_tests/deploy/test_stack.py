@@ -1,4 +1,4 @@
-"""The recipe for real: every service on loopback, a table through it, a clean stop, and a service that dies."""
+"""The deployment: every service on loopback, a table through it, a clean stop, and a service that dies."""
 
 from __future__ import annotations
 
@@ -157,9 +157,7 @@ def files_with(layout: Layout, words: list[str]) -> set[str]:
 
 def test_a_service_that_dies_is_named_and_takes_the_stack_with_it(layout: Layout) -> None:
     with up(layout, "--workers", "0") as process:
-        [daemon] = [
-            each for each in belonging(layout) if "dagster._daemon" in each.cmdline() and "run" in each.cmdline()
-        ]
+        [daemon] = [each for each in belonging(layout) if any("dagster-daemon" in part for part in each.cmdline()[:2])]
         daemon.send_signal(signal.SIGKILL)
         assert process.wait(PATIENCE) == 1
     assert "The service daemon ended with code -9" in said(layout)

@@ -12,7 +12,7 @@ from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
+from c2tc_pipeline.encoding.target import TargetEncoder
 
 QUICK: dict[str, Any] = {"epochs": 1, "hidden_dim": 4, "device": "cpu"}
 """Settings that train an autoencoder in no time."""
@@ -20,7 +20,7 @@ QUICK: dict[str, Any] = {"epochs": 1, "hidden_dim": 4, "device": "cpu"}
 ENCODERS: list[TableEncoder] = [
     HybridEncoder(**QUICK),
     HybridEncoder.as_in_paper(**QUICK),
-    HybridEncoder(strings="target", scalar_target=True, **QUICK),
+    HybridEncoder(strings="target", **QUICK),
     LabelEncoder(),
     OneHotPcaEncoder(max_categories=3),
     TargetEncoder(numeric="quantile"),

@@ -8,11 +8,10 @@ import pytest
 from sklearn.base import clone
 
 from c2tc_pipeline.encoding.base import TableEncoder
-from c2tc_pipeline.encoding.forget_strings import without_unused_strings
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
+from c2tc_pipeline.encoding.storage import load_encoder, save_encoder, without_unused_strings
 from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, QUICK, encoder_name, mixed_table
 
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.numeric import SCALINGS, NumericPart
-from c2tc_pipeline.encoding.statistics import TableStatistics
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 each_scaling = pytest.mark.parametrize("scaling", SCALINGS)
 # Exact in binary, so that a difference is one of method and not of rounding.
@@ -68,11 +68,8 @@ def test_tied_values_stand_at_the_middle_of_their_step(train: list[int]) -> None
     np.testing.assert_allclose(scaled(train, train, "quantile").ravel(), expected, atol=1e-6)
 
 
-def test_values_between_training_values_lie_between_them() -> None:
+def test_quantiles_are_linear_between_training_values_and_robust_to_outliers() -> None:
     np.testing.assert_allclose(scaled([0, 1, 11], [0.5, 6], "quantile").ravel(), [0.25, 0.75])
-
-
-def test_one_extreme_value_squashes_minmax_but_not_quantiles() -> None:
     train = [*np.linspace(0, 1, 99), 1e12]
     assert scaled(train, train, "minmax")[:-1].max() < 1e-6
     np.testing.assert_allclose(scaled(train, train, "quantile").ravel(), np.arange(100) / 99, atol=1e-6)
@@ -99,18 +96,14 @@ def test_a_column_without_spread_is_zero(train: list[float | None], scaling: str
 
 
 @each_scaling
-def test_infinities_in_new_rows_are_the_ends(scaling: str) -> None:
+def test_infinities_are_the_ends_in_new_rows_and_refused_in_training_rows(scaling: str) -> None:
     np.testing.assert_array_equal(scaled([1, 2, 3], [-np.inf, np.inf], scaling).ravel(), [0, 1])
-
-
-@each_scaling
-def test_infinities_in_training_rows_are_refused_by_column(scaling: str) -> None:
-    with pytest.raises(InputError, match=r"Column 'x' holds 2 infinite values; .*"):
+    with pytest.raises(InputError, match=r"'x'.* 2 "):
         scaled([1.5, np.inf, -np.inf], [1], scaling)
 
 
 def test_an_unknown_scaling_is_refused() -> None:
-    with pytest.raises(InputError, match="'log' is unknown; choose one of: quantile, minmax"):
+    with pytest.raises(InputError, match="'log'"):
         HybridEncoder(numeric="log").fit(pd.DataFrame({"x": [1.5, 2.5]}))
 
 

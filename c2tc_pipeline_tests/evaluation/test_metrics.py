@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from c2tc_pipeline.evaluation.metrics import score_predictions
-from c2tc_pipeline.evaluation.random_rows import random_rows
+from c2tc_pipeline.evaluation.trial import random_rows, score_predictions
 
 pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40)
 

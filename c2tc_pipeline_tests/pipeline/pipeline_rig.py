@@ -40,15 +40,7 @@ JOBS = {"ingest_job": INGEST, "condense_job": CONDENSE, "report_job": REPORT, "l
 
 
 class Rig:
-    """A pipeline in a folder; a context manager, which ends the connections of its instance.
-
-    Parameters
-    ----------
-    folder : Path
-        Where everything is; the same folder is the same pipeline, in another process too.
-    storage : str, optional
-        Where artefacts go, instead of into the folder.
-    """
+    """A pipeline in a folder; a context manager, which ends the connections of its instance."""
 
     def __init__(self, folder: Path, *, storage: str | None = None) -> None:
         self.folder = folder

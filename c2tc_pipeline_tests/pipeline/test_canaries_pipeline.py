@@ -17,7 +17,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import webhook
+from c2tc_pipeline.pipeline import sensors
 from c2tc_pipeline.pipeline.sensors import (
     DASHBOARD_VARIABLE,
     WEBHOOK_VARIABLE,
@@ -26,7 +26,7 @@ from c2tc_pipeline.pipeline.sensors import (
     source_sensor,
 )
 from c2tc_pipeline.sources import openml
-from c2tc_pipeline.tables.readers import peek_table, read_table
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
 from c2tc_pipeline_tests.sources.kinds import to_postgresql
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, USER, PostgresServer
@@ -164,7 +164,7 @@ def test_no_canary_is_left_anywhere(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(webhook, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(sensors, "WEBHOOK_PAUSE_SECONDS", 0)
     monkeypatch.setenv("WAREHOUSE", postgresql.dsn)
     to_postgresql(mixed_table(), postgresql, TABLE)
     rig.add("people", source={"postgresql": {"table": TABLE, "dsn_env": "WAREHOUSE"}})

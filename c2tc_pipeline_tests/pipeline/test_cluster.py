@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from c2tc_pipeline.clustering.dask_executor import DaskExecutor
+from c2tc_pipeline.clustering.dask_engine import DaskEngine
 from c2tc_pipeline.pipeline.resources import CacheResource
 from c2tc_pipeline_tests.clustering.dask_cluster import running_cluster
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, succeeded
@@ -22,14 +22,15 @@ STEPS = ("cluster_allocation", "condensed_table")
 def read_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Note which files workers were asked about, and whether all of them could read them."""
     asked: list[tuple[str, bool]] = []
-    real = DaskExecutor._all_can_read
+    real = DaskEngine._stored
 
-    def noted(executor: DaskExecutor, blocks: Sequence[Any], stored: Sequence[Any]) -> bool:
-        answer = real(executor, blocks, stored)
-        asked.append((getattr(stored[0].rows, "path", ""), answer))
+    def noted(engine: DaskEngine, blocks: Sequence[Any]) -> Any:
+        answer = real(engine, blocks)
+        there = blocks[0].rows.stored
+        asked.append(("" if there is None else there.data.path, answer is not None))
         return answer
 
-    monkeypatch.setattr(DaskExecutor, "_all_can_read", noted)
+    monkeypatch.setattr(DaskEngine, "_stored", noted)
     return asked
 
 
@@ -57,5 +58,5 @@ def test_the_engine_changes_no_byte_and_no_version(
         assert stored
         assert all(stored)
         # The cluster is gone: one sentence, and no second try.
-        monkeypatch.setattr("c2tc_pipeline.clustering.dask_executor._CONNECT_SECONDS", 1)
+        monkeypatch.setattr("c2tc_pipeline.clustering.dask_engine._CONNECT_SECONDS", 1)
         assert "No Dask scheduler answers" in failure_of(rig.make(STEPS[1], "people|0.1"), STEPS[1])

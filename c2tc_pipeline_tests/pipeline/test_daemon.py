@@ -2,54 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import dagster as dg
 import pytest
 
-from c2tc_pipeline.pipeline.automation import SENSOR_NAME
-from c2tc_pipeline_tests.pipeline.live import Site
+from c2tc_pipeline.pipeline.sensors import AUTOMATION_SENSOR as SENSOR_NAME
+from c2tc_pipeline_tests.pipeline.live import CELL, TABLE, Site, Webhook, running_webhook
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
-TABLE = "people"
-CELL = f"{TABLE}|0.1"
 SENSORS = ("source_sensor", SENSOR_NAME)
 TOKEN = "canary-token-3c8a"
 
 
-@dataclass
-class Webhook:
-    """A webhook that keeps what it gets."""
-
-    url: str
-    received: list[dict[str, Any]] = field(default_factory=list)
-
-
 @pytest.fixture(scope="module")
 def webhook() -> Iterator[Webhook]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            kept.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        kept = Webhook(f"http://127.0.0.1:{server.server_address[1]}/{TOKEN}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield kept
-        server.shutdown()
-        thread.join()
+    with running_webhook(TOKEN) as webhook:
+        yield webhook
 
 
 @pytest.fixture(scope="module")

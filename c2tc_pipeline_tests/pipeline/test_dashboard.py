@@ -8,46 +8,30 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.request
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 
 from c2tc_pipeline.pipeline.instance import open_instance
+from c2tc_pipeline_tests.pipeline.live import Dashboard
 from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue
 
-QUERY = """{
-  assetsOrError { ... on AssetConnection { nodes { key { path } definition { partitionKeys } } } }
-}"""
+QUERY = "{ assetsOrError { ... on AssetConnection { nodes { key { path } definition { partitionKeys } } } } }"
 
 
-def ask(port: int, query: str) -> Any:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/graphql",
-        json.dumps({"query": query}).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)["data"]
-
-
-def living(group: int) -> list[str]:
-    """Return the processes of a group, without those that are dead and only wait to be counted."""
+def living(group: int) -> list[psutil.Process]:
+    """Return the processes of a group that are not zombies."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = path.read_text().rpartition(")")
-        except OSError:
-            continue
-        state, _, its_group = rest.split()[:3]
-        if int(its_group) == group and state not in "ZX":
-            found.append(name)
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process)
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 def test_the_dashboard_from_start_to_end(tmp_path: Path) -> None:
     toy_catalogue(tmp_path, "wide")
     table = {"source": "wide.csv", "label": "y", "ratios": [0.1]}
@@ -66,16 +50,16 @@ def test_the_dashboard_from_start_to_end(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert "Starting" in process.stdout.readline()
         assert process.stdout.readline() == f"The dashboard is at http://127.0.0.1:{port} (Ctrl-C ends it).\n"
-        [group] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        assert len(living(int(group))) > 2
-        found = ask(port, QUERY)
+        [child] = psutil.Process(process.pid).children()
+        assert len(living(child.pid)) > 2
+        found = Dashboard(f"http://127.0.0.1:{port}").ask(QUERY)
         # What a service manager sends; Ctrl-C takes the same way without a handler of our own.
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == "Stopping.\n"
     assert process.returncode == 0
     keys = {node["key"]["path"][0]: node["definition"]["partitionKeys"] for node in found["assetsOrError"]["nodes"]}
     assert keys["raw_table"] == ["wide"]
-    assert living(int(group)) == []
+    assert living(child.pid) == []
     with open_instance(tmp_path / "home") as instance:
         # The daemon was at work on the same instance: it has left its heartbeats there.
         assert instance.get_daemon_heartbeats()

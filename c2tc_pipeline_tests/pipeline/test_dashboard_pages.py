@@ -8,8 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
-from c2tc_pipeline_tests.pipeline.live import Dashboard, Site
-from c2tc_pipeline_tests.pipeline.shown_site import CELL, CLOSED, shown_site
+from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, Dashboard, Site, shown_site
 from c2tc_pipeline_tests.tools.browser import Page
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import numpy as np
 import pytest
 
-from c2tc_pipeline.clustering import torch_engine
+from c2tc_pipeline.clustering import torch_kernel
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation import steps
 from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
@@ -84,8 +83,8 @@ def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory
 
         monkeypatch.setattr(network, "train", train)
         return "network training"
-    limited = memory.under(torch_engine._nearest, lambda X, centers: len(X))
-    monkeypatch.setattr(torch_engine, "_nearest", limited)
+    limited = memory.under(torch_kernel._nearest, lambda X, centers: len(X))
+    monkeypatch.setattr(torch_kernel, "_nearest", limited)
     return "k-means"
 
 
@@ -135,47 +134,37 @@ def test_when_nothing_helps_the_step_fails_after_all_its_tries(rig: Rig, monkeyp
     assert rig.versions() == before
 
 
-class Breaking:
-    """A function that raises an error as often as it is told, then works."""
-
-    def __init__(self, function: Callable[..., Any], error: Exception, times: int) -> None:
-        self.function = function
-        self.error = error
-        self.left = times
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        self.left -= 1
-        if self.left >= 0:
-            raise self.error
-        return self.function(*arguments, **options)
-
-
 def broken(monkeypatch: pytest.MonkeyPatch, error: Exception, times: int) -> None:
-    monkeypatch.setattr(steps, "fit_encoder", Breaking(steps.fit_encoder, error, times))
+    """Let the fit of the encoder raise an error some times, then work."""
+    fit, errors = steps.fit_encoder, [error] * times
+
+    def break_then_fit(*arguments: Any, **options: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(steps, "fit_encoder", break_then_fit)
 
 
-def test_what_passes_by_itself_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "times", "tries"),
+    [
+        (ConnectionError("the line is dead"), 1, 2),
+        (ConnectionError("the line is dead"), 99, 3),
+        (InputError("No."), 1, 1),
+    ],
+    ids=["transient", "lasting", "mistake"],
+)
+def test_only_transient_errors_are_retried(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, error: Exception, times: int, tries: int
+) -> None:
     before = rig.versions("encoder")
-    broken(monkeypatch, ConnectionError("the line is dead"), 1)
+    broken(monkeypatch, error, times)
     result = rig.make("encoder", "people")
-    assert result.success
-    assert tries_of(result, "encoder") == 2
+    assert result.success == (times < tries)
+    assert tries_of(result, "encoder") == tries
     assert rig.versions("encoder") == before
-    assert rig.told("encoder", "people")["version"] == 2
-
-
-def test_tries_come_to_an_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken(monkeypatch, ConnectionError("the line is dead"), 99)
-    result = rig.make("encoder", "people")
-    assert not result.success
-    assert tries_of(result, "encoder") == 1 + rig.retries.max_retries
-
-
-def test_a_mistake_is_not_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken(monkeypatch, InputError("The table is upside down; turn it around."), 1)
-    result = rig.make("encoder", "people")
-    assert failure_of(result, "encoder") == "The table is upside down; turn it around."
-    assert tries_of(result, "encoder") == 1
+    assert rig.told("encoder", "people")["version"] == 1 + result.success
 
 
 def test_a_device_that_is_not_there_is_refused_at_once(rig: Rig) -> None:
@@ -209,9 +198,3 @@ def test_a_damaged_cache_entry_is_made_again(made: Rig, tmp_path: Path, kind: st
         assert rig.make(asset, "people" if asset == "encoder" else CELL).success
         assert not rig.told(asset, "people" if asset == "encoder" else CELL)["cache_hit"]
         assert rig.versions(asset) == before
-
-
-def test_the_policy_is_the_one_that_was_given(rig: Rig) -> None:
-    rig.retries = dg.RetryPolicy(max_retries=7)
-    for asset in ("raw_table", "leaderboard"):
-        assert rig.definitions.resolve_assets_def(asset).op.retry_policy == rig.retries

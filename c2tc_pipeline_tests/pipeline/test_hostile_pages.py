@@ -15,8 +15,7 @@ from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline.reports.wording import printable
-from c2tc_pipeline_tests.pipeline.live import Dashboard, Site
-from c2tc_pipeline_tests.pipeline.shown_site import CELL, CLOSED, TABLE, shown_site
+from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
 from c2tc_pipeline_tests.tools.browser import Page
 from c2tc_pipeline_tests.tools.hostile_tables import MARK, Listener, hostile_table, hostile_texts, listening
 
@@ -93,7 +92,8 @@ def test_stored_pages_show_the_names_and_obey_none(
 
 def test_pictures_hold_no_script_either(page: Page, site: Site, tmp_path: Path) -> None:
     page.open(stored_page(site, "report", TABLE, tmp_path))
-    pictures = page.evaluate("[...document.images].map(image => atob(image.src.split(',')[1]))")
+    svg = "[...document.images].map(image => image.src).filter(source => source.startsWith('data:image/svg'))"
+    pictures = page.evaluate(f"{svg}.map(source => atob(source.split(',')[1]))")
     assert pictures
     for picture in pictures:
         for drawn in ElementTree.fromstring(picture).iter():

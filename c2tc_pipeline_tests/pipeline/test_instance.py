@@ -1,104 +1,181 @@
-"""The default instance: its settings as a real instance reads them."""
+"""The default instance, the definitions that Dagster loads, the executor of steps, and runs that were killed."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.instance.config import PoolGranularity
-from dagster._core.scheduler.instigation import TickStatus
+import yaml
 
+import c2tc_pipeline
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.instance import SETTINGS, open_instance, prepare_home, runs_are_here
-from c2tc_pipeline.pipeline.launcher import ForkingRunLauncher
+from c2tc_pipeline.definitions import build_defs
+from c2tc_pipeline.pipeline.instance import (
+    SETTINGS,
+    _is_alive,
+    end_dead_runs,
+    open_instance,
+    prepare_home,
+    runs_are_local,
+)
+from c2tc_pipeline.pipeline.jobs import PRELOADED, STEPS_VARIABLE
+from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
+
+ROOT = Path(c2tc_pipeline.__file__).parents[1]
 
 
-def test_the_folder_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_absolute_and_holds_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     home = prepare_home("runs/dagster")
     assert home == tmp_path / "runs" / "dagster"
-    assert sorted(path.name for path in home.iterdir()) == ["dagster.yaml"]
-
-
-def test_settings_of_ones_own_are_kept(tmp_path: Path) -> None:
-    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: true}\n")
-    prepare_home(tmp_path)
-    with open_instance(tmp_path) as instance:
+    assert [path.name for path in home.iterdir()] == ["dagster.yaml"]
+    (home / "dagster.yaml").write_text("telemetry: {enabled: true}\n")
+    with open_instance(home) as instance:
         assert instance.telemetry_enabled
-    assert (tmp_path / "dagster.yaml").read_text() == "telemetry: {enabled: true}\n"
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    assert (home / "dagster.yaml").read_text() == "telemetry: {enabled: true}\n"
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"The folder .*dagster can't be made \(.*\); set DAGSTER_HOME to another\."):
+    with pytest.raises(InputError, match="DAGSTER_HOME"):
         prepare_home(tmp_path / "file" / "dagster")
+
+
+def test_settings_that_name_the_launcher_of_an_earlier_release_are_refused(tmp_path: Path) -> None:
+    launcher = {"module": "c2tc_pipeline.pipeline.launcher", "class": "ForkingRunLauncher"}
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({"run_launcher": launcher}))
+    with pytest.raises(InputError, match="run_launcher"):
+        open_instance(tmp_path)
 
 
 def test_the_settings_of_the_instance(tmp_path: Path) -> None:
     with open_instance(tmp_path) as instance:
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled
-        pools = instance.get_concurrency_config().pool_config
-        assert (pools.default_pool_limit, pools.pool_granularity) == (1, PoolGranularity.OP)
-        assert isinstance(instance.run_launcher, ForkingRunLauncher)
+        assert instance.get_concurrency_config().pool_config.default_pool_limit == 1
+        assert isinstance(instance.run_launcher, dg.DefaultRunLauncher)
         assert instance.run_monitoring_enabled
         assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] > 0
         assert instance.run_monitoring_max_runtime_seconds > 0
         assert instance.run_retries_enabled
         assert not instance.run_retries_retry_on_asset_or_op_failure
-        assert instance.get_tick_retention_settings(InstigatorType.SCHEDULE)[TickStatus.SKIPPED] == 90
-        assert instance.get_tick_retention_settings(InstigatorType.SENSOR)[TickStatus.SKIPPED] == 7
-        assert type(instance.event_log_storage).__name__ == "SqliteEventLogStorage"
         assert str(tmp_path) in instance.storage_directory()
 
 
-def test_a_gpu_step_holds_the_only_slot_while_it_runs(tmp_path: Path) -> None:
-    held: list[int] = []
+def test_a_run_logs_what_its_user_logs_and_holds_the_gpu_slot(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    free: list[int] = []
 
     @dg.asset(pool="gpu")
     def encoder() -> None:
+        context = dg.AssetExecutionContext.get()
+        context.log.debug("for developers")
+        context.log.info("for people")
         with open_instance(tmp_path) as other:
             info = other.event_log_storage.get_concurrency_info("gpu")
-            held.append(info.slot_count - len(info.claimed_slots))
+            free.append(info.slot_count - len(info.claimed_slots))
 
     with open_instance(tmp_path) as instance:
         assert dg.materialize([encoder], instance=instance).success
         info = instance.event_log_storage.get_concurrency_info("gpu")
-    assert held == [0]
-    assert (info.slot_count, info.claimed_slots) == (1, [])
-
-
-def test_a_run_says_what_its_user_logs_and_no_more(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    @dg.asset
-    def table() -> None:
-        context = dg.AssetExecutionContext.get()
-        context.log.debug("for developers")
-        context.log.info("for people")
-
-    with open_instance(tmp_path) as instance:
-        assert dg.materialize([table], instance=instance).success
+    assert (free, info.slot_count, info.claimed_slots) == ([0], 1, [])
     printed = capfd.readouterr().err
     assert "for people" in printed
     assert "for developers" not in printed
     assert "STEP_START" not in printed
 
 
-def test_the_settings_are_part_of_the_package() -> None:
-    assert SETTINGS.is_file()
-
-
 @pytest.mark.parametrize(
-    ("settings", "here"),
+    ("settings", "local"),
     [
         ("", True),
-        ("telemetry: {enabled: false}", True),
-        ("run_launcher: {module: c2tc_pipeline.pipeline.launcher, class: ForkingRunLauncher}", True),
+        (SETTINGS.read_text(), True),
         ("run_launcher: {module: dagster_docker, class: DockerRunLauncher}", False),
         ("storage: {postgres: {postgres_url: {env: DATABASE}}}", False),
     ],
 )
-def test_whether_runs_are_on_this_machine(tmp_path: Path, settings: str, here: bool) -> None:
+def test_whether_runs_are_on_this_machine(tmp_path: Path, settings: str, local: bool) -> None:
     (tmp_path / "dagster.yaml").write_text(settings)
-    assert runs_are_here(tmp_path) is here
+    assert runs_are_local(tmp_path) is local
+
+
+def test_whether_a_process_is_alive() -> None:
+    assert _is_alive(os.getpid(), time.time())
+    assert not _is_alive(os.getpid(), time.time() - 7 * 86_400), "another process with the same id"
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    assert not _is_alive(ended.pid, time.time())
+    assert _is_alive(1, time.time())
+
+
+def test_a_killed_run_is_ended_and_its_slot_freed(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED_RUN, str(tmp_path)], capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+
+    @dg.asset(pool="gpu")
+    def encoder() -> None:
+        with open_instance(tmp_path) as other:
+            assert end_dead_runs(other) == [], "the current run is alive"
+
+    with open_instance(tmp_path) as instance:
+        [run] = instance.get_runs()
+        assert run.status == dg.DagsterRunStatus.STARTED
+        assert len(instance.event_log_storage.get_concurrency_info("gpu").claimed_slots) == 1
+        assert end_dead_runs(instance) == [run.run_id]
+        [run] = instance.get_runs()
+        assert run.status == dg.DagsterRunStatus.FAILURE
+        assert end_dead_runs(instance) == []
+        assert dg.materialize([encoder], instance=instance).success
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"), [("", "multiprocess"), (" together ", "in_process"), ("apart", "multiprocess")]
+)
+def test_the_executor_of_steps(monkeypatch: pytest.MonkeyPatch, wanted: str, name: str) -> None:
+    monkeypatch.setenv(STEPS_VARIABLE, wanted)
+    defs = build_defs(Catalogue(Path("catalog.yaml"), {}), storage="memory://unused")
+    assert defs.resolve_job_def("ingest_job").executor_def.name == name
+
+
+def test_another_executor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STEPS_VARIABLE, "elsewhere")
+    with pytest.raises(InputError, match="apart, together"):
+        build_defs(Catalogue(Path("catalog.yaml"), {}), storage="memory://unused")
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def test_preloaded_modules_exist_and_start_no_thread() -> None:
+    """Dagster would silently skip a name that is gone; a thread would be missing in a forked step."""
+    code = "import importlib, sys, threading\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
+    done = run_python("-c", f"{code}print(threading.active_count())", *PRELOADED)
+    assert done.stdout == "1\n", done.stderr
+
+
+def test_loading_the_definitions_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from c2tc_pipeline.definitions import build_defs\n"
+        "build_defs(storage='memory://unused').get_repository_def().get_all_jobs()\n"
+        "heavy = ('torch', 'sklearn', 'matplotlib', 'pandera')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = run_python("-c", code)
+    assert done.stdout == "[]\n", done.stderr
+    assert "Warning" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_workspace_file_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(prepare_home(tmp_path)))
+    done = run_python("-m", "dagster", "definitions", "validate", "-w", "workspace.yaml")
+    assert done.returncode == 0, done.stderr
+    # Dagster's own command is superseded by one of another package.
+    warnings = [line for line in (done.stdout + done.stderr).splitlines() if "Warning:" in line]
+    assert [line for line in warnings if "SupersessionWarning" not in line] == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.pipeline.run_processes import end_dead_runs
+from c2tc_pipeline.pipeline.instance import end_dead_runs
 from c2tc_pipeline_tests.pipeline.faulty_definitions import execute, faulty_job_in_process
 from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig
 from c2tc_pipeline_tests.pipeline.processes import ended, start

@@ -5,17 +5,15 @@ The same rules on assets without content, and many more changes, are in ``test_a
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
-import dagster as dg
 import pandas as pd
 import pytest
 
 from c2tc_pipeline.pipeline import metadata
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS
+from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Launched, Rig
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -83,30 +81,6 @@ def test_the_first_evaluation_after_an_ingest_makes_everything_once(settled: tup
     assert settled[1] == expected
 
 
-def test_nothing_changed_launches_nothing(rig: Rig) -> None:
-    assert rig.tick() == {}
-    rig.cursor = None
-    assert rig.tick() == {}
-    before = rig.versions()
-    assert rig.make("raw_table", "people").success
-    assert rig.tick() == {}
-    assert rig.versions() == before
-
-
-def test_the_nightly_schedules_launch_nothing_on_an_unchanged_instance(rig: Rig) -> None:
-    definitions = rig.definitions
-    for job in JOBS:
-        context = dg.build_schedule_context(
-            rig.instance,
-            datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
-            repository_def=definitions.get_repository_def(),
-        )
-        schedule = definitions.resolve_schedule_def(job.replace("_job", "_nightly"))
-        tick = schedule.evaluate_tick(context)
-        assert tick.run_requests in (None, [])
-        assert tick.skip_message == "Everything is up to date."
-
-
 def test_other_bytes_of_one_table_remake_that_table_layer_by_layer(rig: Rig) -> None:
     before = rig.versions()
     rig.deliver("people", changed_side(rig, "train"))
@@ -140,15 +114,6 @@ def test_a_setting_of_one_table_remakes_its_allocation_and_what_follows(rig: Rig
     assert ("leaderboard" in last) == (rig.versions()[scores] != before[scores])
     condensed = ("condensed_table", "people|0.1")
     assert rig.versions()[condensed] != before[condensed]
-
-
-def test_another_algorithm_remakes_its_asset_for_all_tables_and_no_more_if_nothing_comes_of_it(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = rig.versions()
-    monkeypatch.setitem(ALGORITHM_VERSIONS, "condensed_table", "another")
-    assert rig.settle() == [{"condensed_table": {"people|0.1", "shops|0.1"}}]
-    assert rig.versions() == before
 
 
 def test_a_rerun_by_hand_takes_what_is_costly_from_the_cache(rig: Rig) -> None:

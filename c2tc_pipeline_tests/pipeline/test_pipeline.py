@@ -15,9 +15,9 @@ import pytest
 
 from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.definitions import build_defs
-from c2tc_pipeline.pipeline.asset_options import GPU_POOL, RETRIES
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.ledger import Ledger
+from c2tc_pipeline.pipeline.steps import GPU_POOL, RETRIES
 from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, partition_keys
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
@@ -82,7 +82,7 @@ def test_every_asset_is_made_once_and_up_to_date(rig: Rig) -> None:
     for asset in PARENTS:
         for key in partition_keys(asset, rig.catalogue):
             assert rig.told(asset, key)["version"] == 1
-        assert Ledger(rig.instance, rig.catalogue).out_of_date(asset) == []
+        assert list(Ledger(rig.instance, rig.catalogue).pending(asset)) == []
 
 
 def test_what_is_stored_loads(rig: Rig) -> None:

@@ -18,19 +18,15 @@ import pytest
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import runner
-from c2tc_pipeline.pipeline.instance import open_instance, prepare_home
-from c2tc_pipeline.pipeline.jobs import JOBS
-from c2tc_pipeline.pipeline.partitions import Partitions
+from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells, open_instance, prepare_home
+from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun, run_tables
-from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
-from c2tc_pipeline.pipeline.workplace import Workplace, chosen_cells
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
-from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue
+from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue, toy_definitions
 
 Deed = Callable[[str], object]
-AT_ONCE = dg.RetryPolicy(max_retries=1)
 
 
 @dataclass
@@ -62,27 +58,11 @@ class ToyPlace(Workplace):
     checks: Sequence[dg.AssetChecksDefinition] = ()
 
     def definitions(self, catalogue: Catalogue) -> dg.Definitions:
-        partitions = Partitions.of(catalogue)
+        def act(name: str, partition: str) -> dict[str, bool]:
+            self.deeds.get(name, str)(partition)
+            return {"cache_hit": name == "encoder"}
 
-        def make(name: str) -> dg.AssetsDefinition:
-            keys = partition_keys(name, catalogue)
-            divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
-
-            @dg.asset(
-                name=name,
-                partitions_def=divided,
-                deps=list(PARENTS[name]),
-                retry_policy=AT_ONCE,
-                pool="gpu" if name == "encoder" else None,
-            )
-            def toy() -> None:
-                context = dg.AssetExecutionContext.get()
-                self.deeds.get(name, str)(context.partition_key if divided else "")
-                context.add_output_metadata({"cache_hit": name == "encoder"})
-
-            return toy
-
-        return dg.Definitions([make(name) for name in PARENTS], asset_checks=self.checks, jobs=JOBS)
+        return toy_definitions(catalogue, act=act, checks=self.checks)
 
 
 @dataclass
@@ -145,9 +125,9 @@ def test_all_runs_of_all_tables_in_order(rig: Rig) -> None:
             (partition, asset)
             for table in ("wide", "tall")
             for partition, assets in [
-                (table, ("raw_table", "validated_table", "encoder", "encoded_table")),
-                (f"{table}|0.1", ("cluster_allocation", "condensed_table", "evaluation_scores")),
-                (f"{table}|0.01", ("cluster_allocation", "condensed_table", "evaluation_scores")),
+                (table, INGEST),
+                (f"{table}|0.1", CONDENSE),
+                (f"{table}|0.01", CONDENSE),
                 (table, ("report",)),
             ]
             for asset in assets
@@ -161,62 +141,48 @@ def test_all_runs_of_all_tables_in_order(rig: Rig) -> None:
     assert wide.failures == tall.failures == []
 
 
-def test_one_table_at_one_ratio(rig: Rig) -> None:
-    [made] = rig.run("tall", 0.01)
-    assert list(made.seconds) == [0.01]
-    assert {partition for partition, _ in rig.seen.of("made")} == {"tall", "tall|0.01", ""}
+def summary(made: TableRun) -> list[tuple[str, str, bool]]:
+    return [(event.step, event.text, event.mistake) for event in made.failures]
 
 
 def test_a_table_that_fails_does_not_stop_the_next(rig: Rig) -> None:
     rig.deeds["raw_table"] = fail_for("wide", dg.Failure("The table is empty; fill it.", allow_retries=False))
     wide, tall = rig.run()
-    assert [(event.step, event.text, event.mistake) for event in wide.failures] == [
-        ("raw_table", "The table is empty; fill it.", True)
-    ]
+    assert summary(wide) == [("raw_table", "The table is empty; fill it.", True)]
     assert (wide.seconds, wide.folder) == ({}, None)
     assert tall.failures == []
-    assert rig.exported == ["tall"]
     assert rig.seen.of("retrying") == []
+    assert rig.exported == ["tall"]
     assert ("", "leaderboard") in rig.seen.of("made")
 
 
 def test_a_ratio_that_fails_does_not_stop_the_others(rig: Rig) -> None:
     rig.deeds["condensed_table"] = fail_for("wide|0.1", RuntimeError("the disk is full"))
     [made] = rig.run("wide")
-    assert [(event.step, event.text, event.mistake) for event in made.failures] == [
-        ("condensed_table", "RuntimeError: the disk is full", False)
-    ]
+    assert summary(made) == [("condensed_table", "RuntimeError: the disk is full", False)]
     assert rig.seen.of("retrying") == [("wide|0.1", "condensed_table")]
     assert list(made.seconds) == [0.01]
     assert rig.exported == ["wide"]
 
 
 def test_without_any_ratio_there_is_neither_report_nor_leaderboard(rig: Rig) -> None:
-    rig.deeds["cluster_allocation"] = lambda _: (_ for _ in ()).throw(dg.Failure("No.", allow_retries=False))
-    [made] = rig.run("wide")
-    assert len(made.failures) == 2
+    rig.deeds["cluster_allocation"] = fail_for("wide|0.1", dg.Failure("No.", allow_retries=False))
+    [made] = rig.run("wide", 0.1)
+    assert summary(made) == [("cluster_allocation", "No.", True)]
     assert {"report", "leaderboard"}.isdisjoint(step for _, step in rig.seen.of("started"))
     assert rig.exported == []
 
 
 def test_a_report_that_fails_leaves_the_results_as_they_were(rig: Rig) -> None:
     rig.deeds["report"] = fail_for("wide", InputError("The page is too large; choose fewer ratios."))
-    [made] = rig.run("wide")
-    assert [(event.text, event.mistake) for event in made.failures] == [
-        ("The page is too large; choose fewer ratios.", True)
-    ]
+    [made] = rig.run("wide", 0.1)
+    assert summary(made) == [("report", "The page is too large; choose fewer ratios.", True)]
     assert (rig.exported, made.folder) == ([], None)
 
 
-def test_a_passing_disturbance_is_told_and_forgotten(rig: Rig) -> None:
-    tries: list[str] = []
-
-    def once(partition: str) -> None:
-        tries.append(partition)
-        if len(tries) == 1:
-            raise ConnectionError("reset by peer")
-
-    rig.deeds["raw_table"] = once
+def test_a_transient_error_is_shown_and_forgotten(rig: Rig) -> None:
+    errors = [ConnectionError("reset by peer")]
+    rig.deeds["raw_table"] = lambda partition: fail_for(partition, errors.pop())(partition) if errors else None
     [made] = rig.run("wide", 0.1)
     assert made.failures == []
     [retry] = [event for _, event in rig.seen.events if event.kind == "retrying"]

@@ -13,8 +13,7 @@ import pytest
 
 from c2tc_pipeline.pipeline import versioning
 from c2tc_pipeline.pipeline.instance import open_instance
-from c2tc_pipeline.pipeline.jobs import INGEST
-from c2tc_pipeline.pipeline.schedules import nightly_schedules
+from c2tc_pipeline.pipeline.jobs import INGEST, nightly_schedules
 from c2tc_pipeline.pipeline.versioning import PARENTS
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.toy_pipeline import record, record_all, toy_catalogue, toy_definitions
@@ -99,11 +98,8 @@ def test_each_job_follows_the_one_before(fresh: Night) -> None:
     assert fresh.tick("leaderboard") == {None: ["leaderboard"]}
 
 
-def test_an_unchanged_night_launches_nothing(night: Night) -> None:
+def test_an_unchanged_or_touched_source_launches_nothing(night: Night, tmp_path: Path) -> None:
     assert night.all() == NOTHING
-
-
-def test_a_touched_source_launches_nothing(night: Night, tmp_path: Path) -> None:
     os.utime(tmp_path / "bank.csv", ns=(0, 1))
     assert night.all() == NOTHING
 
@@ -154,16 +150,11 @@ def test_what_is_still_running_is_not_launched_again(
         tags={"dagster/partition": "bank"},
         asset_selection=None if job == "ingest_job" else frozenset({dg.AssetKey("raw_table")}),
     )
+    for other, state in (("report_job", dg.DagsterRunStatus.STARTED), ("ingest_job", dg.DagsterRunStatus.FAILURE)):
+        night.instance.add_run(dg.DagsterRun(other, run_id=other, status=state, tags=run.tags))
+    assert night.tick("ingest") == {"bank": list(INGEST)}
     night.instance.add_run(run)
     assert night.tick("ingest") == "bank: its run has not ended yet."
-
-
-def test_a_run_for_something_else_does_not_hold_up(night: Night, tmp_path: Path) -> None:
-    (tmp_path / "bank.csv").write_text("x,y\nnew,1\n")
-    tags = {"dagster/partition": "bank"}
-    night.instance.add_run(dg.DagsterRun("report_job", run_id="1", status=dg.DagsterRunStatus.STARTED, tags=tags))
-    night.instance.add_run(dg.DagsterRun("ingest_job", run_id="2", status=dg.DagsterRunStatus.FAILURE, tags=tags))
-    assert night.tick("ingest") == {"bank": list(INGEST)}
 
 
 def test_they_run_at_night_in_order_and_only_when_turned_on(night: Night) -> None:

@@ -1,4 +1,4 @@
-"""What counts towards a recipe, and what the ledger makes of recorded ones."""
+"""What counts towards a version key, and what the ledger makes of recorded ones."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.partitions import Partitions
 from c2tc_pipeline.pipeline.versioning import (
     ALGORITHM_VERSIONS,
     PARENTS,
-    RECIPE_TAG,
+    VERSION_KEY_TAG,
+    Partitions,
     VersionOf,
     ancestors,
-    current_recipe,
+    current_version_key,
     in_between,
     partition_keys,
-    recipe,
     settings_of,
+    version_key,
 )
 from c2tc_pipeline.tables.spec import TableSpec
 
@@ -41,7 +41,7 @@ def instance() -> dg.DagsterInstance:
 
 
 def record(instance: dg.DagsterInstance, asset: str, partition: str | None, *, version: str, made_by: str) -> None:
-    tags = {"dagster/data_version": version, RECIPE_TAG: made_by}
+    tags = {"dagster/data_version": version, VERSION_KEY_TAG: made_by}
     instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=partition, tags=tags))
 
 
@@ -94,21 +94,14 @@ def test_a_setting_counts_where_it_is_read_and_nowhere_else(change: dict[str, An
     assert changed == readers
 
 
-def test_a_ratio_counts_in_its_cells(tables: Tables) -> None:
-    assert settings_of("cluster_allocation", tables["wide"], 0.1) != settings_of(
-        "cluster_allocation", tables["wide"], 0.01
-    )
-    assert settings_of("encoder", tables["wide"], 0.1) == settings_of("encoder", tables["wide"], 0.01)
-
-
-def test_a_recipe_depends_on_algorithm_settings_and_parents(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = recipe("encoder", {"seed": 0}, {"validated_table/wide": "v1"})
-    assert base == recipe("encoder", {"seed": 0}, {"validated_table/wide": "v1"})
-    assert base != recipe("encoder", {"seed": 1}, {"validated_table/wide": "v1"})
-    assert base != recipe("encoder", {"seed": 0}, {"validated_table/wide": "v2"})
-    assert base != recipe("encoded_table", {"seed": 0}, {"validated_table/wide": "v1"})
+def test_a_version_key_depends_on_algorithm_settings_and_parents(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = version_key("encoder", {"seed": 0}, {"validated_table/wide": "v1"})
+    assert base == version_key("encoder", {"seed": 0}, {"validated_table/wide": "v1"})
+    assert base != version_key("encoder", {"seed": 1}, {"validated_table/wide": "v1"})
+    assert base != version_key("encoder", {"seed": 0}, {"validated_table/wide": "v2"})
+    assert base != version_key("encoded_table", {"seed": 0}, {"validated_table/wide": "v1"})
     monkeypatch.setitem(ALGORITHM_VERSIONS, "encoder", "another")
-    assert base != recipe("encoder", {"seed": 0}, {"validated_table/wide": "v1"})
+    assert base != version_key("encoder", {"seed": 0}, {"validated_table/wide": "v1"})
 
 
 def asked_of(asset: str, partition: str | None, tables: Tables) -> list[str]:
@@ -118,7 +111,7 @@ def asked_of(asset: str, partition: str | None, tables: Tables) -> list[str]:
         asked.append(f"{parent}/{key}")
         return "v1"
 
-    assert current_recipe(asset, partition, tables, version_of) is not None
+    assert current_version_key(asset, partition, tables, version_of) is not None
     return asked
 
 
@@ -151,32 +144,47 @@ def test_parents_are_partitions_of_the_same_table_and_ratio(tables: Tables) -> N
         ("leaderboard", "wide"),
     ],
 )
-def test_a_partition_that_nobody_asked_for_has_no_recipe(asset: str, partition: str | None, tables: Tables) -> None:
-    assert current_recipe(asset, partition, tables, lambda parent, key: "v1") is None
+def test_a_partition_that_is_not_listed_has_no_version_key(asset: str, partition: str | None, tables: Tables) -> None:
+    assert current_version_key(asset, partition, tables, lambda parent, key: "v1") is None
 
 
 def test_a_gathering_asset_takes_what_there_is_and_others_need_all(tables: Tables) -> None:
     def without(*missing: str) -> VersionOf:
         return lambda parent, key: None if f"{parent}/{key}" in missing else "v1"
 
-    assert current_recipe("encoded_table", "wide", tables, without("encoder/wide")) is None
-    partial = current_recipe("report", "wide", tables, without("evaluation_scores/wide|0.1"))
-    assert partial not in (None, current_recipe("report", "wide", tables, without()))
+    assert current_version_key("encoded_table", "wide", tables, without("encoder/wide")) is None
+    partial = current_version_key("report", "wide", tables, without("evaluation_scores/wide|0.1"))
+    assert partial not in (None, current_version_key("report", "wide", tables, without()))
     none_scored = without("evaluation_scores/wide|0.1", "evaluation_scores/wide|0.01")
-    assert current_recipe("report", "wide", tables, none_scored) is None
+    assert current_version_key("report", "wide", tables, none_scored) is None
 
 
-def test_what_is_recorded_under_todays_recipe_is_up_to_date(instance: dg.DagsterInstance, tables: Tables) -> None:
+def test_what_is_recorded_under_todays_version_key_is_up_to_date(
+    instance: dg.DagsterInstance, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("c2tc_pipeline.pipeline.ledger._EVENTS_AT_ONCE", 1)
     before = Ledger(instance, tables)
-    assert before.out_of_date("raw_table") == ["wide", "tall"]
+    assert list(before.pending("raw_table")) == ["wide", "tall"]
     for name in tables:
+        assert not before.is_current("raw_table", name)
         record(instance, "raw_table", name, version="v1", made_by=before.expected("raw_table", name) or "")
     after = Ledger(instance, tables)
-    assert after.out_of_date("raw_table") == []
-    assert after.out_of_date("validated_table") == ["wide", "tall"]
-    assert after.pending("validated_table")["wide"] == after.expected("validated_table", "wide")
+    assert list(after.pending("raw_table")) == []
+    assert after.is_current("raw_table", "wide")
+    assert not after.is_current("encoder", "wide"), "its parent is missing"
+    assert after.pending("validated_table") == {key: after.expected("validated_table", key) for key in tables}
+    # A table that its checks stopped is not made without them.
+    job = ("raw_table", "validated_table", "encoder")
+    assert after.work(job) == {"wide": job, "tall": job}
     moved = {**tables, "wide": spec(source="elsewhere.csv")}
-    assert Ledger(instance, moved).out_of_date("raw_table") == ["wide"]
+    assert list(Ledger(instance, moved).pending("raw_table")) == ["wide"]
+
+
+def test_the_tag_of_earlier_releases_still_counts(instance: dg.DagsterInstance, tables: Tables) -> None:
+    key = Ledger(instance, tables).expected("raw_table", "wide") or ""
+    tags = {"dagster/data_version": "v1", "c2tc/recipe": key}
+    instance.report_runless_asset_event(dg.AssetMaterialization("raw_table", partition="wide", tags=tags))
+    assert Ledger(instance, tables).is_current("raw_table", "wide")
 
 
 def test_the_newest_materialisation_counts(instance: dg.DagsterInstance, tables: Tables) -> None:
@@ -185,25 +193,20 @@ def test_the_newest_materialisation_counts(instance: dg.DagsterInstance, tables:
     record(instance, "raw_table", "wide", version="v2", made_by="another")
     ledger = Ledger(instance, tables)
     assert ledger.version("raw_table", "wide") == "v2"
-    assert "wide" in ledger.out_of_date("raw_table")
+    assert "wide" in list(ledger.pending("raw_table"))
     record(instance, "raw_table", "wide", version="v1", made_by=today)
-    assert "wide" not in Ledger(instance, tables).out_of_date("raw_table")
-
-
-def test_a_materialisation_without_a_recipe_is_out_of_date(instance: dg.DagsterInstance, tables: Tables) -> None:
-    instance.report_runless_asset_event(dg.AssetMaterialization("raw_table", partition="wide"))
-    assert "wide" in Ledger(instance, tables).out_of_date("raw_table")
+    assert "wide" not in list(Ledger(instance, tables).pending("raw_table"))
 
 
 def test_an_asset_without_partitions(instance: dg.DagsterInstance, tables: Tables) -> None:
-    assert Ledger(instance, tables).out_of_date("leaderboard") == []
+    assert list(Ledger(instance, tables).pending("leaderboard")) == []
     record(instance, "evaluation_scores", "tall|0.01", version="v1", made_by="any")
     ledger = Ledger(instance, tables)
-    assert ledger.out_of_date("leaderboard") == [None]
+    assert list(ledger.pending("leaderboard")) == [None]
     record(instance, "leaderboard", None, version="v1", made_by=ledger.expected("leaderboard", None) or "")
-    assert Ledger(instance, tables).out_of_date("leaderboard") == []
+    assert list(Ledger(instance, tables).pending("leaderboard")) == []
     record(instance, "evaluation_scores", "wide|0.1", version="v1", made_by="any")
-    assert Ledger(instance, tables).out_of_date("leaderboard") == [None]
+    assert list(Ledger(instance, tables).pending("leaderboard")) == [None]
 
 
 def make_all(instance: dg.DagsterInstance, tables: Tables, *, version: str) -> None:
@@ -216,29 +219,26 @@ def test_a_partition_is_behind_while_its_parents_do_not_agree(instance: dg.Dagst
     make_all(instance, tables, version="v1")
     record(instance, "validated_table", "wide", version="v2", made_by="another-delivery")
     ledger = Ledger(instance, tables)
-    assert ledger.out_of_date("encoder") == ["wide"]
+    assert list(ledger.pending("encoder")) == ["wide"]
     assert ledger.behind("condensed_table", "wide|0.1") == ["encoder", "encoded_table"]
     assert ledger.behind("condensed_table", "tall|0.01") == []
     assert ledger.behind("cluster_allocation", "wide|0.1") == []
-    assert all(ledger.out_of_date(asset) == [] for asset in ["encoded_table", "condensed_table", "evaluation_scores"])
+    assert all(list(ledger.pending(asset)) == [] for asset in ["encoded_table", "condensed_table", "evaluation_scores"])
 
 
-def test_a_report_does_without_cells_that_are_out_of_date(instance: dg.DagsterInstance, tables: Tables) -> None:
+def test_a_report_leaves_cells_out_that_are_out_of_date_or_not_listed(
+    instance: dg.DagsterInstance, tables: Tables
+) -> None:
     make_all(instance, tables, version="v1")
     assert Ledger(instance, tables).cells("report", "wide") == {"wide|0.1", "wide|0.01"}
+    shorter = {**tables, "wide": tables["wide"].model_copy(update={"ratios": (0.01,)})}
+    assert Ledger(instance, shorter).cells("report", "wide") == {"wide|0.01"}
+    assert list(Ledger(instance, shorter).pending("leaderboard")) == [None]
     record(instance, "condensed_table", "wide|0.1", version="v2", made_by="another-gamma")
     ledger = Ledger(instance, tables)
     assert ledger.cells("report", "wide") == {"wide|0.01"}
     assert ledger.behind("report", "wide") == []
-    assert ledger.out_of_date("report") == ["wide"]
-
-
-def test_a_report_does_without_cells_that_are_not_listed_any_more(instance: dg.DagsterInstance, tables: Tables) -> None:
-    make_all(instance, tables, version="v1")
-    shorter = {**tables, "wide": tables["wide"].model_copy(update={"ratios": (0.01,)})}
-    ledger = Ledger(instance, shorter)
-    assert ledger.cells("report", "wide") == {"wide|0.01"}
-    assert ledger.out_of_date("leaderboard") == [None]
+    assert list(ledger.pending("report")) == ["wide"]
 
 
 def test_another_reader_remakes_what_was_read(
@@ -247,7 +247,7 @@ def test_another_reader_remakes_what_was_read(
     make_all(instance, tables, version="v1")
     monkeypatch.setitem(ALGORITHM_VERSIONS, "raw_table", "next")
     ledger = Ledger(instance, tables)
-    assert ledger.out_of_date("raw_table") == ledger.out_of_date("validated_table") == list(tables)
+    assert list(ledger.pending("raw_table")) == list(ledger.pending("validated_table")) == list(tables)
 
 
 def test_a_report_does_without_scores_that_were_never_made(instance: dg.DagsterInstance, tables: Tables) -> None:
@@ -256,24 +256,14 @@ def test_a_report_does_without_scores_that_were_never_made(instance: dg.DagsterI
     record(instance, "validated_table", "wide", version="v1", made_by="any")
     scored = Ledger(instance, tables).expected("evaluation_scores", "wide|0.1") or ""
     record(instance, "evaluation_scores", "wide|0.1", version="v1", made_by=scored)
-    assert Ledger(instance, tables).out_of_date("report") == ["wide"]
-
-
-def test_more_partitions_than_one_question_may_return(
-    instance: dg.DagsterInstance, tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("c2tc_pipeline.pipeline.ledger._EVENTS_AT_ONCE", 1)
-    ledger = Ledger(instance, tables)
-    for name in tables:
-        record(instance, "raw_table", name, version="v1", made_by=ledger.expected("raw_table", name) or "")
-    assert Ledger(instance, tables).out_of_date("raw_table") == []
+    assert list(Ledger(instance, tables).pending("report")) == ["wide"]
 
 
 def test_keys_are_those_that_dagster_has(tables: Tables) -> None:
     partitions = Partitions.of(tables)
     assert list(partitions.datasets.get_partition_keys()) == ["wide", "tall"]
     assert set(partitions.grid.get_partition_keys()) == {"wide|0.1", "wide|0.01", "tall|0.1", "tall|0.01"}
-    assert Partitions.wanted_cells(tables) == ["wide|0.1", "wide|0.01", "tall|0.01"]
+    assert partition_keys("condensed_table", tables) == ["wide|0.1", "wide|0.01", "tall|0.01"]
     assert partition_keys("report", tables) == ["wide", "tall"]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.deliveries import DATA_VERSION_TAG, SOURCE_TAG
 from c2tc_pipeline.pipeline.jobs import JOBS
-from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.partitions import Partitions
-from c2tc_pipeline.pipeline.versioning import PARENTS, RECIPE_TAG, partition_keys
+from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG, SOURCE_TAG, Ledger
+from c2tc_pipeline.pipeline.versioning import PARENTS, VERSION_KEY_TAG, Partitions, partition_keys
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
@@ -25,31 +23,31 @@ def toy_catalogue(folder: Path, *names: str, ratios: tuple[float, ...] = (0.1, 0
     return Catalogue(folder / "catalog.yaml", tables)
 
 
-def toy_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
-    """Return assets that do nothing."""
+def toy_definitions(
+    catalogue: Catalogue,
+    *,
+    act: Callable[[str, str], Mapping[str, object]] = lambda name, partition: {},
+    checks: Sequence[dg.AssetChecksDefinition] = (),
+    sensors: Iterable[dg.SensorDefinition] = (),
+    schedules: Iterable[dg.ScheduleDefinition] = (),
+) -> dg.Definitions:
+    """Return the jobs over assets that only act as told, and record the metadata that this returns."""
     partitions = Partitions.of(catalogue)
 
     def make(name: str) -> dg.AssetsDefinition:
         keys = partition_keys(name, catalogue)
         divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
+        pool, retries = "gpu" if name == "encoder" else None, dg.RetryPolicy(max_retries=1)
 
-        @dg.asset(name=name, partitions_def=divided, deps=list(PARENTS[name]))
-        def nothing() -> None:
-            pass
+        @dg.asset(name=name, partitions_def=divided, deps=list(PARENTS[name]), retry_policy=retries, pool=pool)
+        def toy() -> None:
+            context = dg.AssetExecutionContext.get()
+            context.add_output_metadata(act(name, context.partition_key if divided else ""))
 
-        return nothing
+        return toy
 
-    return [make(name) for name in PARENTS]
-
-
-def toy_definitions(
-    catalogue: Catalogue,
-    *,
-    sensors: Iterable[dg.SensorDefinition] = (),
-    schedules: Iterable[dg.ScheduleDefinition] = (),
-) -> dg.Definitions:
-    """Return definitions in which sensors and schedules find the jobs."""
-    return dg.Definitions(toy_assets(catalogue), jobs=JOBS, sensors=list(sensors), schedules=list(schedules))
+    assets = [make(name) for name in PARENTS]
+    return dg.Definitions(assets, asset_checks=checks, jobs=JOBS, sensors=list(sensors), schedules=list(schedules))
 
 
 def record(
@@ -59,11 +57,11 @@ def record(
     partition: str | None,
     content: str = "",
     *,
-    recipe: str | None = None,
+    version_key: str | None = None,
 ) -> None:
-    """Record a materialisation as the real asset does; the data version follows from recipe and content."""
-    tags = {RECIPE_TAG: recipe or Ledger(instance, catalogue).expected(asset, partition) or ""}
-    version = f"{tags[RECIPE_TAG]}{content}"
+    """Record a materialisation as the real asset does; the data version follows from version key and content."""
+    tags = {VERSION_KEY_TAG: version_key or Ledger(instance, catalogue).expected(asset, partition) or ""}
+    version = f"{tags[VERSION_KEY_TAG]}{content}"
     if asset == "raw_table":
         assert partition is not None
         source = catalogue.resolve_source(catalogue[partition])
@@ -78,6 +76,6 @@ def record_all(
 ) -> None:
     """Record everything that is out of date of some tables, parents first; without tables, of all."""
     for asset in assets:
-        for partition, recipe in Ledger(instance, catalogue).pending(asset).items():
+        for partition, version_key in Ledger(instance, catalogue).pending(asset).items():
             if not tables or partition is None or Partitions.parse(partition)[0] in tables:
-                record(instance, catalogue, asset, partition, recipe=recipe)
+                record(instance, catalogue, asset, partition, version_key=version_key)

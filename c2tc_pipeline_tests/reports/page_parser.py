@@ -1,4 +1,4 @@
-"""A page as a test sees it: that its tags nest, what it is made of, what it says and which pictures it holds."""
+"""Parse a page for tests: check that tags nest, collect its words, attributes and embedded pictures."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ PLAIN = re.compile(
     "html|head|meta|title|style|body|main|nav|section|h[1234]|p|a|span|div|d[ltd]|ul|li|table|thead|tbody|t[rhd]|"
     "figure|figcaption|img"
 )
-ATTRIBUTES = {
-    *("lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "style", "src", "alt"),
-}
+ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "style", "src", "alt"}
 
 
 class Page(HTMLParser):
-    """Checks that tags nest, and collects what the page says."""
+    """A parsed page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -40,23 +38,21 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.words.append(data)
+        if "style" not in self.open and data.strip():
+            self.words.append(data.strip())
 
     def values(self, tag: str, name: str) -> list[str]:
         """Return the values of an attribute of all elements of a kind."""
         return [value for found, attribute, value in self.attributes if (found, attribute) == (tag, name)]
 
     @property
-    def pictures(self) -> list[str]:
-        """The embedded pictures as SVG text; other sources are a mistake."""
-        prefix = "data:image/svg+xml;base64,"
-        sources = self.values("img", "src")
-        assert all(source.startswith(prefix) for source in sources)
-        return [base64.b64decode(source.removeprefix(prefix)).decode() for source in sources]
+    def pictures(self) -> list[tuple[str, bytes]]:
+        """The embedded pictures, by their kind, ``svg+xml`` or ``png``; other sources are a mistake."""
+        found = [re.fullmatch(r"data:image/(svg\+xml|png);base64,(.*)", src) for src in self.values("img", "src")]
+        return [(match[1], base64.b64decode(match[2])) for match in found if match] if all(found) else []
 
     def check_harmless(self) -> None:
-        """Check that the page loads nothing, runs nothing, and says so to the browser."""
+        """Check that the page loads nothing, runs nothing, and forbids both to the browser."""
         assert all(PLAIN.fullmatch(tag) for tag in self.tags)
         assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in self.values("meta", "content")
         assert {name for _, name, _ in self.attributes} <= ATTRIBUTES

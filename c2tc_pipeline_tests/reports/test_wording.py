@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -14,20 +15,16 @@ from hypothesis import strategies as st
 from c2tc_pipeline.reports import wording
 
 
-@given(st.text(st.characters()))
-def test_printable_text_is_one_line_that_utf8_and_xml_accept(text: str) -> None:
+@given(st.text(st.characters()), st.integers(2, 30))
+def test_printable_text_is_one_line_that_utf8_and_xml_accept(text: str, limit: int) -> None:
     clean = wording.printable(text)
     clean.encode("utf-8")
     assert ElementTree.fromstring(f"<a>{escape(clean)}</a>").text == (clean or None)
     assert len(clean.splitlines()) <= 1
     assert wording.printable(clean) == clean
-
-
-@given(st.text(st.characters()), st.integers(2, 30))
-def test_shortened_text_keeps_to_its_limit_and_its_beginning(text: str, limit: int) -> None:
     short = wording.shortened(text, limit)
     assert len(short) <= limit
-    assert wording.printable(text).startswith(short.removesuffix("…"))
+    assert clean.startswith(short.removesuffix("…"))
 
 
 @given(st.floats(1e-300, 1e300))
@@ -46,35 +43,24 @@ def test_only_nothing_is_none_and_only_everything_is_all(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("form", "cases"),
     [
-        (0.9996, "1,000 ms"),
-        (1.0, "1.0 s"),
-        (59.96, "60.0 s"),
-        (119.9, "119.9 s"),
-        (3599.6, "1 h 0 min"),
-        (0.0, "0 ms"),
+        ("printable", {"two\n lines\x00": "two lines\ufffd", "\u202eevil": "\ufffdevil"}),
+        ("number", {0.001: "0.001", 81234.5: "81,234", 2.5e-9: "2.5e-09", 3e15: "3e+15", None: "—"}),
+        ("share", {0.4312: "43.1 %", 0.00042: "0.042 %", 1.0: "100 %", 0.99996: "99.996 %", None: "—"}),
+        ("seconds", {0.0: "0 ms", 0.9996: "1,000 ms", 59.96: "60.0 s", 119.9: "119.9 s", 125: "2 min 5 s"}),
+        ("seconds", {119.96: "2 min 0 s", 3599.6: "1 h 0 min", 7384: "2 h 3 min"}),
+        ("ratio", {0.001: "0.001", 0.00005: "0.00005"}),
+        ("cell", {None: "—", pd.NA: "—", pd.NaT: "—", np.nan: "—", np.int64(94103): "94103", 0.1234567: "0.123457"}),
+        ("cell", {True: "True", pd.Timestamp("2013-01-01"): "2013-01-01 00:00:00", -2e7: "-20000000"}),
     ],
 )
-def test_seconds_at_the_borders_of_their_units(value: float, words: str) -> None:
-    assert wording.seconds(value) == words
+def test_values_in_words(form: str, cases: dict[Any, str]) -> None:
+    assert {value: getattr(wording, form)(value) for value in cases} == cases
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), np.nan, pd.NA, pd.NaT])
-def test_every_kind_of_missing_value_is_a_dash(missing: object) -> None:
-    assert wording.cell(missing) == wording.MISSING
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (np.int64(94103), "94103"),
-        (np.float64(1.5), "1.5"),
-        (True, "True"),
-        (pd.Timestamp("2013-01-01"), "2013-01-01 00:00:00"),
-        (["a", None], "['a', None]"),
-        (-2e7, "-20000000"),
-    ],
-)
-def test_cells_show_values_as_they_are(value: object, words: str) -> None:
-    assert wording.cell(value) == words
+def test_values_of_two_arguments_in_words() -> None:
+    assert [wording.one_in(336776, 337), wording.one_in(5, 2), wording.one_in(7, 7)] == ["1 : 999", "1 : 2.5", "1 : 1"]
+    assert wording.counted(1, "class", "classes") == "1 class"
+    assert [wording.percentage(0.8123, 0.0044), wording.percentage(float("nan"), 0.1)] == ["81.2 ± 0.4", "—"]
+    assert wording.cell(["a", None]) == "['a', None]"

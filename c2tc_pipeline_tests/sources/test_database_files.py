@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.sources import rows
+from c2tc_pipeline.sources import values as source_values
 from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
-from c2tc_pipeline.tables.readers import peek_table, read_table
 
 
 def refusal(address: str | Path) -> str:
@@ -67,7 +67,7 @@ def test_many_rows_are_kept_on_disk_and_come_back_as_they_were(tmp_path: Path, m
         "CASE WHEN n < 4000 THEN n ELSE n + 0.5 END AS x FROM c",
     )
     in_memory = read_table(path)
-    monkeypatch.setattr(rows, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(source_values, "KEPT_BYTES", 1000)
     pd.testing.assert_frame_equal(
         pd.concat(b.to_pandas() for b in open_source(path).batches(rows=300)).reset_index(drop=True), in_memory
     )
@@ -76,21 +76,19 @@ def test_many_rows_are_kept_on_disk_and_come_back_as_they_were(tmp_path: Path, m
 
 def test_mistakes_with_a_file_are_one_sentence(tmp_path: Path) -> None:
     path = sqlite(tmp_path / "two.db", "CREATE TABLE a (x)", "CREATE TABLE b (x)")
-    assert "('a', 'b'); name one with ?table=" in refusal(path)
-    assert "no such table: c; check table and query" in refusal(f"{path}?table=c")
-    with pytest.raises(InputError, match="There is no column 'y'"):
+    assert "('a', 'b')" in refusal(path)
+    assert "no such table: c" in refusal(f"{path}?table=c")
+    with pytest.raises(InputError, match="'y'"):
         read_table(f"{path}?table=a", columns=["y"])
-    assert "there are table and query only" in refusal(f"{path}?sheet=a")
-    (tmp_path / "text.db").write_text("no database at all, only words" * 100)
-    assert "text.db is not a whole SQLite file" in refusal(tmp_path / "text.db")
-    (tmp_path / "text.duckdb").write_text("no database at all, only words" * 100)
-    assert "text.duckdb is not a whole DuckDB file" in refusal(tmp_path / "text.duckdb")
-    assert refusal(tmp_path / "none.db").startswith("There is no file")
+    assert "'sheet'" in refusal(f"{path}?sheet=a")
+    for name in ("text.db", "text.duckdb"):
+        (tmp_path / name).write_text("no database at all, only words" * 100)
+        assert name in refusal(tmp_path / name)
+    assert "none.db" in refusal(tmp_path / "none.db")
     mixed = sqlite(tmp_path / "mixed.db", "CREATE TABLE t (x)", "INSERT INTO t VALUES ('a'), (x'00')")
-    assert "Column 'x'" in refusal(mixed)
     bad = sqlite(tmp_path / "bad.db", "CREATE TABLE t (x)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
-    assert "Column 'x' of" in refusal(bad)
-    assert "not UTF-8" in refusal(bad)
+    for wrong in (mixed, bad):
+        assert "Column 'x'" in refusal(wrong)
 
 
 def test_a_version_notices_what_still_lies_beside_the_file(tmp_path: Path) -> None:
@@ -137,9 +135,10 @@ def test_a_catalogue_may_describe_a_source_field_by_field(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("{sqlite: {file: a.db, sheet: b}}", "may have the fields file, query, table"),
-        ("{oracle: {table: b}}", "one of postgresql, sqlalchemy, sqlite, duckdb, openml"),
-        ("{postgresql: {table: b, password: hidden}}", "may have the fields"),
+        ("{sqlite: {file: a.db, sheet: b}}", "file, query, table"),
+        ("{oracle: {table: b}}", "sqlalchemy"),
+        ("{postgresql: {table: b, password: hidden}}", "dsn_env"),
+        ("{openml: [1]}", "number"),
     ],
 )
 def test_a_wrong_description_is_refused_without_showing_it(tmp_path: Path, source: str, reason: str) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.readers import peek_table, read_table
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline_tests.sources.kinds import to_duckdb, to_parts, to_postgresql, to_sqlite
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server

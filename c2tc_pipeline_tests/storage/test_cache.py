@@ -1,4 +1,4 @@
-"""The cache: one computation per key, and an entry that was touched is computed again and reported."""
+"""The cache: one computation per key, and an entry that was damaged is computed again and reported."""
 
 from __future__ import annotations
 
@@ -17,141 +17,86 @@ KEY = hash_json("what determines the value")
 class Costly:
     """Counts how often a value is made."""
 
-    def __init__(self, directory: Path) -> None:
-        self.cache = ContentCache(directory)
-        self.made = 0
+    def __init__(self, directory: Path, made: int = 0) -> None:
+        self.cache, self.made = ContentCache(directory), made
 
     def compute(self) -> str:
         self.made += 1
         return f"value {self.made}"
 
-    def fetch(self, kind: str = "demo", key: str = KEY) -> CacheLookup[str]:
-        return self.cache.fetch(
-            kind,
-            key,
-            compute=self.compute,
-            write=lambda value, path: (path / "value.txt").write_text(value),
-            read=lambda path: (path / "value.txt").read_text(),
-        )
+    def fetch(
+        self, kind: str = "demo", key: str = KEY, *, compute: Callable[[], str] | None = None, unreadable: bool = False
+    ) -> CacheLookup[str]:
+        def read(path: Path) -> str:
+            if unreadable:
+                raise ValueError(f"{path} makes no sense")
+            return (path / "value.txt").read_text()
+
+        def write(value: str, path: Path) -> None:
+            (path / "value.txt").write_text(value)
+
+        return self.cache.fetch(kind, key, compute=compute or self.compute, write=write, read=read)
 
 
-def entry_of(directory: Path) -> Path:
-    (manifest,) = directory.rglob(MANIFEST_NAME)
-    return manifest.parent
-
-
-def test_the_second_fetch_is_a_hit(tmp_path: Path) -> None:
+def test_each_key_and_kind_is_computed_once(tmp_path: Path) -> None:
     costly = Costly(tmp_path / "cache")
-    assert costly.fetch() == CacheLookup("value 1", hit=False)
-    assert costly.fetch() == CacheLookup("value 1", hit=True)
+    found = [costly.fetch(), costly.fetch(key=hash_json("else")), costly.fetch(kind="other")]
+    assert found == [CacheLookup(f"value {number}", hit=False) for number in (1, 2, 3)]
     assert Costly(tmp_path / "cache").fetch() == CacheLookup("value 1", hit=True)
 
 
-def test_keys_and_kinds_are_kept_apart(tmp_path: Path) -> None:
-    costly = Costly(tmp_path)
-    found = [costly.fetch(), costly.fetch(key=hash_json("else")), costly.fetch(kind="other")]
-    assert [lookup.value for lookup in found] == ["value 1", "value 2", "value 3"]
-    assert not any(lookup.hit for lookup in found)
+def change(name: str, how: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    return lambda entry: (entry / name).write_bytes(how((entry / name).read_bytes()))
 
 
-def flip(entry: Path) -> None:
-    content = bytearray((entry / "value.txt").read_bytes())
-    content[-1] ^= 1
-    (entry / "value.txt").write_bytes(content)
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "flipped": change("value.txt", lambda content: content[:-1] + bytes([content[-1] ^ 1])),
+    "truncated": change("value.txt", lambda content: b""),
+    "removed": lambda entry: (entry / "value.txt").unlink(),
+    "without manifest": lambda entry: (entry / MANIFEST_NAME).unlink(),
+    "garbled manifest": change(MANIFEST_NAME, lambda content: b"{}"),
+    "half a manifest": change(MANIFEST_NAME, lambda content: content[: len(content) // 2]),
+    "another kind": change(MANIFEST_NAME, lambda content: content.replace(b'"demo"', b'"other"')),
+}
 
 
-def truncate(entry: Path) -> None:
-    (entry / "value.txt").write_bytes(b"")
-
-
-def remove_value(entry: Path) -> None:
-    (entry / "value.txt").unlink()
-
-
-def remove_manifest(entry: Path) -> None:
-    (entry / MANIFEST_NAME).unlink()
-
-
-def garble_manifest(entry: Path) -> None:
-    (entry / MANIFEST_NAME).write_text("{}")
-
-
-def halve_manifest(entry: Path) -> None:
-    text = (entry / MANIFEST_NAME).read_text()
-    (entry / MANIFEST_NAME).write_text(text[: len(text) // 2])
-
-
-def manifest_of_another_kind(entry: Path) -> None:
-    text = (entry / MANIFEST_NAME).read_text()
-    (entry / MANIFEST_NAME).write_text(text.replace('"demo"', '"other"'))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [flip, truncate, remove_value, remove_manifest, garble_manifest, halve_manifest, manifest_of_another_kind],
-)
-def test_a_damaged_entry_is_made_again_and_reported(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("damage", [*DAMAGES.values(), None], ids=[*DAMAGES, "unreadable"])
+def test_a_damaged_entry_is_made_again_and_reported(tmp_path: Path, damage: Callable[[Path], object] | None) -> None:
     costly = Costly(tmp_path)
     costly.fetch()
-    damage(entry_of(tmp_path))
-    assert costly.fetch() == CacheLookup("value 2", hit=False, damaged=True)
+    if damage is not None:
+        damage(next(tmp_path.rglob(MANIFEST_NAME)).parent)
+    assert costly.fetch(unreadable=damage is None) == CacheLookup("value 2", hit=False, damaged=True)
     assert costly.fetch() == CacheLookup("value 2", hit=True, damaged=False)
 
 
 def test_a_failed_computation_stores_nothing(tmp_path: Path) -> None:
-    cache = ContentCache(tmp_path)
-
     def fail() -> str:
         raise RuntimeError("no value")
 
     with pytest.raises(RuntimeError, match="no value"):
-        cache.fetch("demo", KEY, compute=fail, write=lambda value, path: None, read=lambda path: "")
+        Costly(tmp_path).fetch(compute=fail)
     assert Costly(tmp_path).fetch() == CacheLookup("value 1", hit=False)
 
 
-def test_whoever_stores_second_keeps_their_value_and_the_first_entry_stays(tmp_path: Path) -> None:
-    slow, fast = Costly(tmp_path), Costly(tmp_path)
-    fast.made = 10
-
-    def overtaken() -> str:
-        fast.fetch()
-        return slow.compute()
-
-    found = slow.cache.fetch(
-        "demo",
-        KEY,
-        compute=overtaken,
-        write=lambda value, path: (path / "value.txt").write_text(value),
-        read=lambda path: (path / "value.txt").read_text(),
-    )
+def test_of_two_computations_the_first_entry_stays(tmp_path: Path) -> None:
+    slow, fast = Costly(tmp_path), Costly(tmp_path, made=10)
+    found = slow.fetch(compute=lambda: fast.fetch().value and slow.compute())
     assert found == CacheLookup("value 1", hit=False)
     assert slow.fetch() == CacheLookup("value 11", hit=True)
+
+
+def test_a_cache_that_cannot_be_written_still_gives_the_value(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the directory should be")
+    costly = Costly(tmp_path / "cache")
+    assert [costly.fetch().value for _ in range(2)] == ["value 1", "value 2"]
 
 
 def test_the_default_directory_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("C2TC_CACHE_DIR", str(tmp_path / "chosen"))
     assert default_cache_directory() == tmp_path / "chosen"
     monkeypatch.delenv("C2TC_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert default_cache_directory() == tmp_path / "xdg" / "c2tc"
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_cache_directory() == tmp_path / ".cache" / "c2tc"
-
-
-def test_a_cache_that_cannot_be_written_still_gives_the_value(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file where the directory should be")
-    costly = Costly(tmp_path / "cache")
-    assert costly.fetch() == CacheLookup("value 1", hit=False)
-    assert costly.fetch() == CacheLookup("value 2", hit=False)
-
-
-def test_an_entry_that_verifies_but_cannot_be_read_is_made_again(tmp_path: Path) -> None:
-    costly = Costly(tmp_path)
-    costly.fetch()
-
-    def unreadable(path: Path) -> str:
-        raise ValueError(f"{path} makes no sense")
-
-    found = costly.cache.fetch("demo", KEY, compute=costly.compute, write=lambda v, p: None, read=unreadable)
-    assert (found.value, found.damaged) == ("value 2", True)
+    for xdg, expected in ((str(tmp_path / "xdg"), tmp_path / "xdg"), ("", tmp_path / ".cache")):
+        monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+        assert default_cache_directory() == expected / "c2tc"

@@ -1,4 +1,4 @@
-"""Content hashes: equal content gives equal hashes, anything else does not."""
+"""Content hashes: equal content gives equal hashes, anything else does not; and Parquet files in one way."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c2tc_pipeline.storage.hashing import hash_array, hash_file, hash_json
+from c2tc_pipeline.storage import parquet
+from c2tc_pipeline.storage.hashing import hash_array, hash_file, hash_frame, hash_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(), children, max_size=3),
     max_leaves=8,
 )
+VALUES = [1, 2, "1", [1, 2], [2, 1], [[1], 2], [1, [2]], {"a": 1}, ["a", 1]]
+NUMBERS = np.arange(6.0)
+ARRAYS = [NUMBERS, NUMBERS[::-1], NUMBERS.reshape(2, 3), NUMBERS.reshape(3, 2), NUMBERS.astype(np.float32)]
+ARRAYS += [NUMBERS.astype(">f8"), np.arange(6), np.zeros((0, 3)), np.zeros((0, 4)), np.array(["a", "b"])]
+ARRAYS += [np.array([f"2024-01-0{day}"], dtype="datetime64[s]") for day in (1, 2)]
 
 
 @given(st.dictionaries(st.text(), json_values, min_size=1, max_size=5))
@@ -24,36 +31,13 @@ def test_the_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
     assert hash_json(value) == hash_json(dict(reversed(value.items())))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [(1, 2), (1, "1"), ([1, 2], [2, 1]), ([[1], 2], [1, [2]]), ({"a": 1}, ["a", 1])]
-)
-def test_different_json_values_have_different_hashes(one: object, other: object) -> None:
-    assert hash_json(one) != hash_json(other)
-
-
-def test_not_a_number_has_no_hash() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        hash_json(float("nan"))
-
-
-ARRAYS = [
-    np.arange(6.0),
-    np.arange(6.0)[::-1],
-    np.arange(6.0).reshape(2, 3),
-    np.arange(6.0).reshape(3, 2),
-    np.arange(6.0, dtype=np.float32),
-    np.arange(6.0).astype(">f8"),
-    np.arange(6),
-    np.zeros((0, 3)),
-    np.zeros((0, 4)),
-    np.array(["a", "b"]),
-    np.array(["2024-01-01"], dtype="datetime64[s]"),
-    np.array(["2024-01-02"], dtype="datetime64[s]"),
-]
-
-
 def test_values_shape_and_type_all_count() -> None:
     assert len({hash_array(array) for array in ARRAYS}) == len(ARRAYS)
+    assert len({hash_json(value) for value in VALUES}) == len(VALUES)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        hash_json(float("nan"))
+    with pytest.raises(TypeError, match="Python objects"):
+        hash_array(np.array([{}, None], dtype=object))
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}-{array.shape}")
@@ -62,12 +46,32 @@ def test_the_memory_layout_does_not_matter(array: np.ndarray) -> None:
     assert hash_array(spread) == hash_array(array.copy())
 
 
-def test_objects_are_refused() -> None:
-    with pytest.raises(TypeError, match="Python objects"):
-        hash_array(np.array([{}, None], dtype=object))
+def test_the_index_of_a_table_does_not_matter_but_its_order_does() -> None:
+    table = pd.DataFrame({"x": [1, 2], "y": ["a", None]})
+    assert hash_frame(table) == hash_frame(table.set_axis([7, 8]))
+    assert hash_frame(table) != hash_frame(table[::-1])
 
 
 def test_the_hash_of_a_file_is_its_sha256(tmp_path: Path) -> None:
     content = bytes(range(256)) * 5_000
     (tmp_path / "file").write_bytes(content)
     assert hash_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+
+
+def test_a_table_written_in_parts_has_the_bytes_of_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_GROUP_ROWS", 4)
+    one, other = tmp_path / "one", tmp_path / "other"
+    table = pd.DataFrame({"x": range(10)})
+    table.to_parquet(one, compression="zstd", index=False, write_page_checksum=True, row_group_size=4)
+    parquet.write_parquet_parts((table[start:stop] for start, stop in ((0, 1), (1, 9), (9, 10))), other)
+    assert one.read_bytes() == other.read_bytes()
+    assert parquet.read_parquet(other).equals(table)
+
+
+def test_compressed_arrays_are_refused(tmp_path: Path) -> None:
+    for save, name in ((np.savez, "plain.npz"), (np.savez_compressed, "packed.npz")):
+        save(tmp_path / name, a=NUMBERS)
+    with parquet.open_arrays(tmp_path / "plain.npz") as arrays:
+        assert arrays["a"].tolist() == NUMBERS.tolist()
+    with pytest.raises(ValueError, match=r"packed\.npz"), parquet.open_arrays(tmp_path / "packed.npz"):
+        pass

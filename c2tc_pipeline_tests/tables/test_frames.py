@@ -9,7 +9,7 @@ import pytest
 
 from c2tc_pipeline.encoding import base
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.tables.frames import frame_of, in_one_piece
+from c2tc_pipeline.tables.blocks import frame_of, in_one_piece
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c2tc_pipeline.tables.preparation import prepare_table
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.schema import check_schema, derive_schema
-from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.split import split_rows
+from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
+from c2tc_pipeline.tables.table import learn_table
 
 # Columns where inference and the list differ, and why that is right or can't be known from the data.
 KNOWN_DIFFERENCES = {
@@ -46,10 +45,10 @@ def test_table(shared_data: Path, name: str) -> None:
         label=described["label"],
         roles=dict.fromkeys(described["not_features"], Role.DROP),
     )
-    prepared = prepare_table(frame, label=spec.label, roles=spec.roles)
-    assert prepared.y.value_counts().to_dict() == {
-        type(prepared.y.iloc[0])(key): count for key, count in described["class_counts"].items()
-    }
+    blocks = Blocks.of_frame(frame)
+    prepared = learn_table(blocks, label=spec.label, roles=spec.roles)
+    counts = dict(zip(prepared.classes.tolist(), prepared.class_rows.tolist(), strict=True))
+    assert counts == {type(prepared.classes.tolist()[0])(key): n for key, n in described["class_counts"].items()}
     expected = {
         **dict.fromkeys(described["numerical"], "numeric"),
         **dict.fromkeys(described["string_categorical"], "string"),
@@ -57,6 +56,6 @@ def test_table(shared_data: Path, name: str) -> None:
     }
     different = [column for column, role in expected.items() if prepared.roles[column].role != role]
     assert len(different) == KNOWN_DIFFERENCES[name], different
-    assert check_schema(prepared.to_frame(), derive_schema(prepared, spec)) == []
-    split = split_rows(prepared.y)
-    assert np.abs(np.array(split.sizes) / len(prepared.y) - [0.8, 0.1, 0.1]).max() < 0.001
+    assert check_schema(blocks, derive_schema(prepared)) == []
+    sides = learn_table(blocks, label=spec.label, roles=spec.roles, split=SplitSettings()).sides
+    assert np.abs(np.bincount(sides) / len(sides) - [0.8, 0.1, 0.1]).max() < 0.001

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.readers import peek_table, read_table
+from c2tc_pipeline.tables.blocks import peek_table, read_table
 
 
 @pytest.fixture

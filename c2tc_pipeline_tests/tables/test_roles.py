@@ -55,7 +55,8 @@ def test_rule(name: str, values: Any, role: Role) -> None:
     ("name", "values", "dropped"),
     [
         ("serial", [f"A{i:05d}" for i in range(ROWS)], True),
-        ("serial", [f"A{i // 2}" for i in range(ROWS)], False),
+        ("serial", [f"A{max(i, 1)}" for i in range(ROWS)], True),
+        ("serial", [f"A{max(i, 5)}" for i in range(ROWS)], False),
         ("serial", [f"A{i}" for i in range(40)], False),
         ("customer_id", [f"A{i}" for i in range(40)], True),
         ("row", np.arange(ROWS) + 1000, True),
@@ -72,11 +73,6 @@ def test_identifiers_are_dropped(name: str, values: Any, dropped: bool) -> None:
     assert (role_of(values, name) is Role.DROP) == dropped
 
 
-def test_nearly_all_distinct_text_is_an_identifier_and_less_is_not() -> None:
-    assert role_of([f"A{max(i, 1)}" for i in range(ROWS)]) is Role.DROP
-    assert role_of([f"A{max(i, 5)}" for i in range(ROWS)]) is Role.STRING
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 9), st.none()), min_size=2, max_size=80), st.randoms())
 def test_row_order_never_matters(values: list[int | None], random: Any) -> None:
@@ -89,7 +85,7 @@ def test_reports_distinct_missing_and_reason() -> None:
     table = pd.DataFrame({"y": [0, 1, 0, 1], "weekday": [1.0, 2.0, 3.0, None]})
     (found,) = infer_roles(table, label="y").values()
     assert (found.name, found.distinct, found.missing) == ("weekday", 3, 1)
-    assert found.reason == "whole numbers, 3 distinct, and 'weekday' in the name: treated as codes"
+    assert "'weekday'" in found.reason
 
 
 def test_override_wins_over_every_rule() -> None:
@@ -100,13 +96,12 @@ def test_override_wins_over_every_rule() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"ag": "numeric"}, "There is no column 'ag' to give a role to; did you mean 'age'."),
-        ({"age": "number"}, "choose one of: numeric, string, code, drop."),
-        ({"y": "code"}, "Column 'y' is the label"),
+        ({"ag": "numeric"}, "'ag' .* 'age'"),
+        ({"age": "number"}, "numeric, string, code, drop"),
+        ({"y": "code"}, "label"),
     ],
 )
 def test_wrong_overrides(overrides: dict[str, str], message: str) -> None:
     table = pd.DataFrame({"age": [1, 2], "y": [0, 1]})
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=message):
         infer_roles(table, label="y", overrides=overrides)
-    assert message in str(caught.value)

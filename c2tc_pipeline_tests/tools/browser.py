@@ -1,10 +1,7 @@
-"""A real browser for the tests: headless Chromium, driven over its DevTools pipe.
+"""Headless Chromium for tests, driven over its DevTools pipe.
 
-What belongs here: opening a page and asking what the browser made of it. What does not: anything about one page in
-particular; that is in the tests.
-
-The pipe needs no package, no driver program and no port, and Chromium ends when its end of the pipe is closed, even if
-the tests are killed. The protocol is at https://chromedevtools.github.io/devtools-protocol/.
+The pipe needs no package, driver or port, and Chromium ends with it, even if the tests are killed. The protocol is at
+https://chromedevtools.github.io/devtools-protocol/.
 """
 
 from __future__ import annotations
@@ -28,29 +25,22 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",
     "--remote-debugging-pipe",
-    # Test pages are our own; the sandbox does not start as root nor in many containers.
+    # The sandbox does not start as root nor in many containers.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--no-first-run",
-    # Chromium's own errands would fail where there is no network, and are none of the page's.
+    # Requests of Chromium itself would be counted as the page's.
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
 )
-PATIENCE = 60.0
-"""Seconds until a browser that does not answer fails the test; a healthy one answers in a fraction of one."""
+TIMEOUT_SECONDS = 60.0
 
 
 class Page:
-    """An open page.
-
-    Parameters
-    ----------
-    process : Popen
-        A running Chromium whose input and output are its DevTools pipe.
-    """
+    """An open page of a running Chromium, whose stdin and stdout are its DevTools pipe."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -65,13 +55,13 @@ class Page:
         self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def open(self, url: str) -> None:
-        """Go to an address and wait until the page and its pictures are loaded."""
+        """Open an address and wait until the page and its images are loaded."""
         self._events.clear()
         answer = self.call("Page.navigate", url=url)
         if error := answer.get("errorText"):
             raise AssertionError(f"{url} does not open: {error}")
-        deadline = time.monotonic() + PATIENCE
-        # The page before this one may still be telling that it is loaded.
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        # Events of the previous page may still arrive.
         while not any(
             event["name"] == "load" and event["loaderId"] == answer["loaderId"]
             for event in self._seen("Page.lifecycleEvent")
@@ -79,20 +69,20 @@ class Page:
             self._events.append(self._receive(deadline))
 
     def look(self, *, width: int = 1200, height: int = 900, dark: bool = False) -> None:
-        """Set the size of the window and whether its owner prefers dark pages."""
+        """Set the window size and the preferred colour scheme."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def evaluate(self, script: str) -> Any:
-        """Return the value of a JavaScript expression, waiting for it if it is a promise."""
+        """Return the value of a JavaScript expression; promises are awaited."""
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if problem := found.get("exceptionDetails"):
             raise AssertionError(_thrown(problem))
         return found["result"].get("value")
 
-    def wait_until(self, condition: str, seconds: float = PATIENCE) -> None:
-        """Wait until a JavaScript expression is true; for pages that go on building after they are loaded."""
+    def wait_until(self, condition: str, seconds: float = TIMEOUT_SECONDS) -> None:
+        """Wait until a JavaScript expression is true."""
         held = self.evaluate(
             "new Promise(resolve => {"
             f"  const end = Date.now() + {1000 * seconds};"
@@ -105,14 +95,13 @@ class Page:
 
     @property
     def text(self) -> str:
-        """What the page says, as a reader sees it."""
+        """The visible text."""
         return str(self.evaluate("document.body.innerText"))
 
     @property
     def console_errors(self) -> list[str]:
-        """Errors since the page was opened: thrown, written to the console, or found by the browser."""
-        # The answer to a question comes after all that happened before it.
-        self.evaluate("0")
+        """Errors since the page was opened: thrown, logged, or reported by the browser."""
+        self._drain()
         errors = [_thrown(event["exceptionDetails"]) for event in self._seen("Runtime.exceptionThrown")]
         for event in self._seen("Runtime.consoleAPICalled"):
             if event["type"] in ("error", "assert"):
@@ -124,27 +113,26 @@ class Page:
 
     @property
     def requests(self) -> list[str]:
-        """Addresses that the page asked for since it was opened, its own first; embedded data is not asked for."""
-        self.evaluate("0")
+        """Requested addresses since the page was opened, its own first, without ``data:``."""
+        self._drain()
         addresses = [event["request"]["url"] for event in self._seen("Network.requestWillBeSent")]
         return [address for address in addresses if not address.startswith("data:")]
 
     @property
     def dialogs(self) -> list[str]:
-        """What the page asked or told in windows of their own since it was opened."""
-        self.evaluate("0")
+        """Messages of dialogs since the page was opened."""
+        self._drain()
         return [event["message"] for event in self._seen("Page.javascriptDialogOpening")]
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what the window shows, or the whole page, as PNG."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
+        """Write the visible part, or the whole page, as PNG."""
+        clip = {"clip": {**self.call("Page.getLayoutMetrics")["cssContentSize"], "scale": 1}} if whole else {}
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **clip)
         path.write_bytes(base64.b64decode(answer["data"]))
 
-    def _clip(self, whole: bool) -> dict[str, Any]:
-        if not whole:
-            return {}
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {**size, "scale": 1}}
+    def _drain(self) -> None:
+        # An answer comes after all earlier events.
+        self.evaluate("0")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the DevTools protocol and return its answer."""
@@ -155,7 +143,7 @@ class Page:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\0")
         self._process.stdin.flush()
-        deadline = time.monotonic() + PATIENCE + 5
+        deadline = time.monotonic() + TIMEOUT_SECONDS + 5
         while (received := self._receive(deadline)).get("id") != self._last_id:
             self._events.append(received)
         if "error" in received:
@@ -167,7 +155,7 @@ class Page:
         return [event["params"] for event in self._events if event.get("method") == method]
 
     def _receive(self, deadline: float) -> dict[str, Any]:
-        """Return the next message of the browser."""
+        """Return the next message."""
         assert self._process.stdout is not None
         pipe = self._process.stdout.fileno()
         while b"\0" not in self._unread:
@@ -184,17 +172,7 @@ class Page:
 
 @contextmanager
 def open_page(url: str = "about:blank", *, width: int = 1200, height: int = 900, dark: bool = False) -> Iterator[Page]:
-    """Open an address in a browser of its own, which is closed in the end; skip the test where there is no browser.
-
-    Parameters
-    ----------
-    url : str
-        What to open.
-    width, height : int
-        The size of the window.
-    dark : bool
-        Whether the window's owner prefers dark pages.
-    """
+    """Open an address in a new browser; skip the test where there is none."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip("there is no Chromium on this machine (Debian: apt install chromium)")
@@ -219,5 +197,4 @@ def open_page(url: str = "about:blank", *, width: int = 1200, height: int = 900,
 
 
 def _thrown(details: dict[str, Any]) -> str:
-    """Return what was thrown, in the browser's words."""
     return str(details.get("exception", {}).get("description") or details["text"])

@@ -1,7 +1,7 @@
-"""Canaries: words that stand for secrets, and the search for them in everything that was written or printed.
+"""Canary secrets, and a search for them in files and output.
 
-A word is searched for in the forms in which programs write it down: as it is, percent-encoded, escaped for JSON,
-base64, hexadecimal and UTF-16. Parquet files are unpacked first.
+Searched are the plain, percent-encoded, JSON-escaped, base64, hexadecimal and UTF-16 forms, also inside Parquet and
+gzip.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from urllib.parse import quote, quote_plus
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-# What has to be encoded in addresses, and what AWS puts into its own secrets.
+# Characters that addresses encode, as AWS secrets have them.
 _TAIL = "/+%"
 
 
 class Canaries:
-    """Secrets by the place where they enter.
+    """Secrets by name of the place where they enter.
 
-    Examples
-    --------
     >>> canaries = Canaries()
     >>> word = canaries.make("webhook")
     >>> canaries.found_in(f"posted to http://host/{word}".encode()), canaries.found_in(b"posted to the webhook")
@@ -38,31 +36,26 @@ class Canaries:
         self._forms: dict[str, list[bytes]] = {}
 
     def make(self, name: str, *, plain: bool = False) -> str:
-        """Return a new word for a place; a plain one has letters, digits and dashes only."""
+        """Return a new secret for a place; a plain one has letters, digits and dashes only."""
         word = f"canary-{name.replace('_', '-').lower()}-7f3a9c" + ("" if plain else _TAIL)
         self.add(name, word)
         return word
 
     def add(self, name: str, word: str) -> None:
-        """Search for a word that a place has already."""
+        """Search for a secret that exists already."""
         self._forms[name] = list(dict.fromkeys(forms_of(word)))
 
-    @property
-    def names(self) -> list[str]:
-        """The places."""
-        return list(self._forms)
-
     def found_in(self, content: bytes) -> list[str]:
-        """Return the places whose word occurs in some bytes."""
+        """Return the places whose secret occurs in some bytes."""
         return [name for name, forms in self._forms.items() if any(form in content for form in forms)]
 
     def found_among(self, contents: Mapping[str, bytes]) -> dict[str, list[str]]:
-        """Return which words occur in which of some files, by name."""
+        """Return places by name of the file in which their secret occurs."""
         found = {name: self.found_in(_unpacked(name, content)) for name, content in contents.items()}
         return {name: places for name, places in found.items() if places}
 
     def found_below(self, *folders: Path, without: Iterable[Path] = ()) -> dict[str, list[str]]:
-        """Return which words occur in which files below some folders, and in the names of the files."""
+        """Return places by path, searching files below some folders and their names."""
         left_out = {path.resolve() for path in without}
         found: dict[str, list[str]] = {}
         for folder in folders:
@@ -74,15 +67,9 @@ class Canaries:
 
 
 def forms_of(word: str) -> Iterable[bytes]:
-    """Yield a word as programs write it down.
-
-    Examples
-    --------
-    >>> all(form in base64.b64encode(b"x" * n + b"canary-1") for n in range(1) for form in [b"Y2FuYXJ5LT"])
-    True
-    """
+    """Yield the forms in which programs write a word."""
     raw = word.encode()
-    # A part of it is enough to notice that it got through.
+    # A part of it counts too.
     yield raw.rstrip(_TAIL.encode())
     yield raw
     yield quote(word, safe="").encode()
@@ -91,7 +78,7 @@ def forms_of(word: str) -> Iterable[bytes]:
     yield binascii.hexlify(raw)
     yield word.encode("utf-16-le")
     for before in range(3):
-        # Without the characters that what stands before and behind has a share in.
+        # Without the characters that depend on the bytes before and after.
         encoded = base64.b64encode(b"\0" * before + raw)
         start = -(-8 * before // 6)
         yield encoded[start : len(encoded) // 4 * 4 - 4]
@@ -99,7 +86,7 @@ def forms_of(word: str) -> Iterable[bytes]:
 
 
 def _unpacked(name: str, content: bytes) -> bytes:
-    """Return the bytes of a file, and what they hold when they are unpacked."""
+    """Return the bytes of a file and of its decompressed content."""
     if content[:4] == b"PAR1":
         try:
             table = pq.read_table(io.BytesIO(content))

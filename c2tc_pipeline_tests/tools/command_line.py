@@ -1,4 +1,4 @@
-"""What tests of the command line share: running it in a process of its own, and writing catalogues."""
+"""Run ``c2tc`` in a subprocess, and write catalogues."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ Run = Callable[..., Result]
 
 
 def write_catalogue(**tables: dict[str, Any]) -> None:
-    """Write ``data/catalog.yaml`` in the folder of the command."""
-    # JSON is YAML.
+    """Write ``data/catalog.yaml`` in the working directory; JSON is YAML."""
     Path("data").mkdir(exist_ok=True)
     Path("data/catalog.yaml").write_text(json.dumps({"tables": tables}), encoding="utf-8")
 
 
 def run_process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run ``c2tc`` in a process of its own, with changes to the environment."""
+    """Run ``c2tc`` in a subprocess, with changes to the environment."""
     root = str(Path(c2tc_pipeline.__file__).parents[1])
     return subprocess.run(
         [sys.executable, "-m", "c2tc_pipeline", *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""A table whose names and values try to get something run, fetched or rendered, and a server that would notice."""
+"""A table of injection attempts, and a server that records requests which must not happen."""
 
 from __future__ import annotations
 
@@ -11,17 +11,11 @@ import numpy as np
 import pandas as pd
 
 MARK = "takenover"
-"""What a script that runs leaves behind, in the window and in the title."""
+"""Set by an injected script, in the window and in the title."""
 
 
 class Listener:
-    """A server on the loopback that nobody has a reason to ask for anything.
-
-    Attributes
-    ----------
-    asked : list of str
-        What it was asked for all the same.
-    """
+    """A local server; ``asked`` lists the requested paths."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -30,7 +24,7 @@ class Listener:
 
 @contextmanager
 def listening() -> Iterator[Listener]:
-    """Listen on a free port until the end of the block."""
+    """Serve on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -54,7 +48,7 @@ def listening() -> Iterator[Listener]:
 
 
 def hostile_texts(url: str) -> list[str]:
-    """Return texts that a page must show and never obey; all of them would leave a mark or ask the server."""
+    """Return texts that a page must show as text: run or rendered, they set the mark or request the address."""
     run = f"window.{MARK}=1;document.title='{MARK}'"
     return [
         f"<script>{run}</script>",
@@ -79,13 +73,13 @@ def hostile_texts(url: str) -> list[str]:
 
 
 def hostile_table(url: str, rows: int = 240) -> tuple[pd.DataFrame, str]:
-    """Return a table with hostile names, classes and cells, and the name of its label."""
+    """Return a table with hostile names, classes and cells, and its label."""
     texts = hostile_texts(url)
     rng = np.random.default_rng(0)
     label = f"label <b>{texts[0]}</b> {texts[5]}"
     classes = np.array(texts[:6], dtype=object)
     codes = np.arange(rows) % len(classes)
-    # Each hostile text is the name of a column; numbers that know the class, so that there is something to learn.
+    # Numbers that depend on the class, so that there is something to learn.
     columns = {f"{number} {text}": rng.normal(codes, 1.0) for number, text in enumerate(texts)}
     cells = {f"cells {number}": rng.choice(np.array(texts, dtype=object), rows) for number in range(2)}
     return pd.DataFrame({**columns, **cells, label: classes[codes]}), label

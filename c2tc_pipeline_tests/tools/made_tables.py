@@ -1,4 +1,4 @@
-"""Small made-up tables, and the checks of a directory's content that several tests need."""
+"""Small synthetic tables, and the content of directories for comparison."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CODES = ("ENG1", "ENG2", "NUR1", "NUR2", "COOK")
 
 
 def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0, *, words: bool = False) -> pd.DataFrame:
-    """Make a table with numbers, a string, a code, a flag and a moment, whose classes differ in size.
+    """Make a table with numbers, a string, a code, a flag and a timestamp, whose classes differ in size.
 
-    The string column holds codes, or words on request: words train an autoencoder, which takes a second.
+    Codes in the string column need no autoencoder; words do, which takes a second.
     """
     rng = np.random.default_rng(seed)
     shares = 0.6 ** np.arange(classes)
@@ -38,10 +38,10 @@ def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0, *, words: bool
 
 @st.composite
 def labelled_frames(draw: st.DrawFn) -> pd.DataFrame:
-    """Draw a table of up to 60 rows with gaps, equal rows, few rows a class and some rows without a label."""
+    """Draw a table of up to 60 rows with missing values, equal rows, small classes and some rows without a label."""
     rows = draw(st.integers(4, 60))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    # Few distinct values make equal rows; many make every row its own.
+    # Few distinct values make equal rows.
     spread = draw(st.sampled_from([2, 5, 1000]))
     amount = rng.integers(0, spread, rows) / 7
     amount[rng.random(rows) < draw(st.sampled_from([0.0, 0.3]))] = np.nan
@@ -59,21 +59,21 @@ def labelled_frames(draw: st.DrawFn) -> pd.DataFrame:
             "outcome": outcome.astype("str"),
         }
     )
-    # The autoencoder takes most of the time, so that one table in four has words.
+    # One table in four has words, because the autoencoder takes most of the time.
     if draw(st.integers(0, 3)) == 3:
         frame["job"] = rng.choice(WORDS, rows)
     return frame
 
 
 def data_hashes(directory: Path) -> dict[str, str]:
-    """Return the sha256 of every file that holds data; summaries and reports tell times and differ."""
+    """Return the sha256 of every data file; summaries and reports contain times and differ."""
     files = [*directory.glob("*.parquet"), *directory.glob("encoder/*")]
     assert files
     return {path.relative_to(directory).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def everything_below(folder: Path) -> dict[str, Any]:
-    """Return every path below a folder with its bytes, so that "nothing changed" can be asserted."""
+    """Return every path below a folder with its bytes."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))

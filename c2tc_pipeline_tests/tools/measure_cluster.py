@@ -16,10 +16,10 @@ import click
 import numpy as np
 from distributed import Client
 
-from c2tc_pipeline.clustering.class_rows import ClassRows
-from c2tc_pipeline.clustering.engine import make_engine
-from c2tc_pipeline.clustering.executor import open_executor
-from c2tc_pipeline.clustering.lloyd import KMeansResult
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.engines import open_engine
+from c2tc_pipeline.clustering.kernels import make_kernel
+from c2tc_pipeline.clustering.lloyd import ClassClusters
 from c2tc_pipeline.common.memory import peak_memory as own_peak
 from c2tc_pipeline_tests.clustering.dask_cluster import peak_memory, running_cluster
 from c2tc_pipeline_tests.clustering.mixtures import mixture
@@ -47,11 +47,11 @@ def main(rows: int, columns: int, clusters: int, steps: int, workers: int, memor
         mapped = np.load(path, mmap_mode="r")
         click.echo(f"{rows:,} x {columns}, {mapped.nbytes / MB:.0f} MiB, {clusters} clusters, {steps} steps")
         options = {"max_iter": steps, "tol": 0.0, "relocate": 1}
-        with running_cluster(workers=workers, memory_limit=memory * MB) as address:
+        with running_cluster(workers=[""] * workers, memory_limit=memory * MB) as address:
             before = _worker_seconds(address)
             begun, used = time.perf_counter(), _seconds()
-            with open_executor(address) as executor:
-                there = ClassRows(mapped, make_engine("cpu"), executor).cluster(clusters, **options)  # type: ignore[arg-type]
+            with open_engine(address) as engine:
+                there = ClassKMeans(mapped, make_kernel("cpu"), engine).cluster(clusters, **options)  # type: ignore[arg-type]
             wall, here = time.perf_counter() - begun, _seconds() - used
             at_workers = _worker_seconds(address) - before
             peak = max(peak_memory(address)) / MB
@@ -60,14 +60,14 @@ def main(rows: int, columns: int, clusters: int, steps: int, workers: int, memor
             f"here, peak of a worker {peak:.0f} MiB (limit {memory} MiB)"
         )
         begun, used = time.perf_counter(), _seconds()
-        alone = ClassRows(mapped, make_engine("cpu")).cluster(clusters, **options)  # type: ignore[arg-type]
+        alone = ClassKMeans(mapped, make_kernel("cpu")).cluster(clusters, **options)  # type: ignore[arg-type]
         wall, here = time.perf_counter() - begun, _seconds() - used
         peak = own_peak() / MB
         click.echo(f"local: {wall:.1f} s, processor {here:.1f} s, peak {peak:.0f} MiB")
         click.echo(f"same bytes: {_as_bytes(alone) == _as_bytes(there)}; inertia {alone.inertia!r} {there.inertia!r}")
 
 
-def _as_bytes(result: KMeansResult) -> tuple[bytes, ...]:
+def _as_bytes(result: ClassClusters) -> tuple[bytes, ...]:
     return tuple(part.tobytes() for part in (result.centers, result.labels, result.counts, result.nearest))
 
 

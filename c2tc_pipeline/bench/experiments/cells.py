@@ -30,9 +30,9 @@ from c2tc_pipeline.condensation.weights import PULL, training_weights
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.training import RECIPES
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
-from c2tc_pipeline.storage.arrays import open_arrays
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.parquet import open_arrays
 from c2tc_pipeline.tables.spec import TableSpec
 
 # Part of the cache keys: any change of a rival that changes its rows raises its version; ours has those of its steps.
@@ -273,12 +273,12 @@ def run_group(
     # Measured seconds never come from the cache.
     cache = None if cache_dir is None or experiment.timed else ContentCache(cache_dir)
     level = "" if group.level is None else f"{group.level:g}:1"
-    shared = {"experiment": experiment.name, "table": group.spec.name, "space": group.space}
+    shared: dict[str, Any] = {"experiment": experiment.name, "table": group.spec.name, "space": group.space}
     shared |= {"split": group.seed, "seed": group.seed}
     results: list[dict[str, Any]] = []
 
     def score(made: Condensed, method: str, variant: str, ratio: float) -> None:
-        about = {
+        about: dict[str, Any] = {
             **shared,
             "method": method,
             "variant": ", ".join(filter(None, [variant, level])),

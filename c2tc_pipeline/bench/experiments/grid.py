@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, f
 
 from c2tc_pipeline.bench.experiments.spaces import SPACES
 from c2tc_pipeline.bench.rivals import COSTLY, RIVALS
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.names import closest
+from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.evaluation.models import MODELS
 from c2tc_pipeline.evaluation.training import RECIPES

@@ -25,7 +25,7 @@ from c2tc_pipeline.bench.experiments.grid import Experiment
 from c2tc_pipeline.bench.experiments.spaces import EncodedSplit, synthetic_rows, training_size
 from c2tc_pipeline.bench.limits import die_with_parent
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.threads import one_thread
+from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.tables.spec import TableSpec
 

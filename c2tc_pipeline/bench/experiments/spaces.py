@@ -15,28 +15,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.allocation.shares import budget_for_ratio, largest_remainders
+from c2tc_pipeline.allocation.shares import largest_remainders
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.partition import cluster_classes
-from c2tc_pipeline.condensation.plan import PartitionSettings, plan_allocation
+from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.stages import StageClock
-from c2tc_pipeline.condensation.steps import fit_encoder
+from c2tc_pipeline.condensation.steps import encode, fit_encoder
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.target_encoder import TargetEncoder
-from c2tc_pipeline.encoding.vocabulary import Vocabulary
+from c2tc_pipeline.encoding.strings import Vocabulary
+from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes
 from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.tables.blocks import Blocks, peek_table
 from c2tc_pipeline.tables.categories import factorise
-from c2tc_pipeline.tables.category_counts import CategoryCounts
-from c2tc_pipeline.tables.kinds import plain
-from c2tc_pipeline.tables.preparation import prepare_table
-from c2tc_pipeline.tables.readers import peek_table, read_table
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.validated import validate_table
+from c2tc_pipeline.tables.statistics import typed_columns
+from c2tc_pipeline.tables.table import Table, learn_table
 
 if TYPE_CHECKING:
     from c2tc_pipeline.bench.experiments.grid import Shape
@@ -96,22 +94,26 @@ def encode_split(
     """
     grouped = group_duplicates or spec.split.group_duplicates
     chosen = spec.split.model_copy(update={"seed": seed, "group_duplicates": grouped})
-    table = validate_table(read_table(spec.source), spec.model_copy(update={"split": chosen}))
-    train = table.prepared()
+    table = learn_table(Blocks.of_source(spec.source), label=spec.label, roles=spec.roles, split=chosen)
+    fitted = table
     if skew is not None:
-        rows = imbalanced_rows(table.part("train"), spec.label, *skew, seed=seed)
-        train = prepare_table(rows, label=spec.label, decided=table.roles)
-    encoder = fit_encoder(SPACES[space](seed, cache_dir), train)
-    classes = np.unique(plain(train.y).to_numpy())
-    parts = {"train": train, "validation": table.prepared("validation"), "test": table.prepared("test")}
-    encoded = {
-        side: LabelledRows(
-            np.ascontiguousarray(encoder.encode_rows(part.X), dtype=np.float32),
-            class_codes(plain(part.y).to_numpy(), classes),
-        )
-        for side, part in parts.items()
-    }
-    return EncodedSplit(**encoded, classes=len(classes))
+        rows = imbalanced_rows(table.read("train"), spec.label, *skew, seed=seed)
+        decided = {name: column.role for name, column in table.roles.items()}
+        fitted = learn_table(Blocks.of_frame(rows), label=spec.label, roles=decided)
+    encoder = fit_encoder(SPACES[space](seed, cache_dir), fitted)
+    classes = fitted.classes[fitted.class_rows > 0]
+
+    def encoded(side: str, source: Table) -> LabelledRows:
+        numbers = class_codes(source.classes, classes)
+        blocks = list(source.rows(side, source.statistics.kept))
+        if not blocks:
+            return LabelledRows(np.empty((0, len(encoder.get_feature_names_out())), np.float32), numbers[:0])
+        X = np.concatenate([encoder.encode_rows(block.frame) for block in blocks])
+        return LabelledRows(X, numbers[np.concatenate([block.codes for block in blocks])])
+
+    return EncodedSplit(
+        encoded("train", fitted), encoded("validation", table), encoded("test", table), classes=len(classes)
+    )
 
 
 def imbalanced_rows(frame: pd.DataFrame, label: str, column: str, level: float, *, seed: int) -> pd.DataFrame:
@@ -145,49 +147,27 @@ def training_size(spec: TableSpec) -> tuple[int, int]:
     return round(0.8 * (header.rows or 50_000)), len(header.columns)
 
 
-@dataclass(frozen=True)
-class SortedRows:
-    """Encoded rows sorted by class; those of class c are ``X[edges[c]:edges[c + 1]]``."""
-
-    X: np.ndarray
-    edges: np.ndarray
-
-    @property
-    def codes(self) -> np.ndarray:
-        """The class code of each row."""
-        sizes = np.diff(self.edges)
-        return np.repeat(np.arange(len(sizes)), sizes)
-
-    def by_class(self) -> list[np.ndarray]:
-        """Return the rows of each class."""
-        return np.split(self.X, self.edges[1:-1])
-
-
-def encode_sorted(frame: pd.DataFrame, spec: TableSpec) -> SortedRows:
-    """Encode all rows of a table with the default encoder."""
-    prepared = prepare_table(frame, label=spec.label, roles=spec.roles)
-    encoder = fit_encoder(HybridEncoder(random_state=0), prepared)
-    _, codes = np.unique(plain(prepared.y).to_numpy(), return_inverse=True)
-    X = encoder.encode_rows(prepared.X, np.argsort(codes, kind="stable"))
-    return SortedRows(np.ascontiguousarray(X, dtype=np.float32), np.concatenate([[0], np.cumsum(np.bincount(codes))]))
+def encode_sorted(frame: pd.DataFrame, spec: TableSpec) -> EncodedRows:
+    """Encode all rows of a table with the default encoder, sorted by class."""
+    table = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles)
+    return encode(fit_encoder(HybridEncoder(random_state=0), table), table)
 
 
 def string_categories(frame: pd.DataFrame, spec: TableSpec) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the similarities of each string column's categories, and the category of each cell."""
-    prepared = prepare_table(frame, label=spec.label, roles=spec.roles)
-    names = [name for name in prepared.X.columns if prepared.roles[name].role is Role.STRING]
-    vocabularies = [Vocabulary.of_counts(CategoryCounts.of(prepared.X[name]), (2, 4), 1000) for name in names]
-    cells = [v.nearest_places(*factorise(prepared.X[name])) for v, name in zip(vocabularies, names, strict=True)]
+    table = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles)
+    roles = {name: column for name, column in table.roles.items() if column.role is Role.STRING}
+    rows = typed_columns(table.read("train"), roles, table.positions("train"))
+    vocabularies = [Vocabulary.of_counts(table.statistics.categories(name), (2, 4), 1000) for name in roles]
+    cells = [v.nearest_places(*factorise(rows[name])) for v, name in zip(vocabularies, roles, strict=True)]
     return [vocabulary.similarities() for vocabulary in vocabularies], np.stack(cells, axis=1)
 
 
-def plan_and_cluster(rows: SortedRows, ratio: float, *, allocation: str, gamma: float) -> tuple[float, float]:
+def plan_and_cluster(rows: EncodedRows, ratio: float, *, allocation: str, gamma: float) -> tuple[float, float]:
     """Allocate and cluster encoded rows; return the seconds of the allocation and the objective."""
-    budget = budget_for_ratio(ratio, len(rows.X), len(rows.edges) - 1)
-    settings = PartitionSettings(budget, allocation=allocation, gamma=gamma)
+    condenser = Condenser(ratio, allocation=allocation, gamma=gamma)
     clock = StageClock()
-    plan = plan_allocation(rows.X, rows.edges, settings, clock=clock)
-    clusters = cluster_classes(rows.X, rows.edges, plan, settings, clock=clock)
+    clusters = condenser.cluster(rows, condenser.plan(rows, clock=clock), clock=clock)
     return clock.seconds["curves"] + clock.seconds["allocate"], clusters.allocation.objective
 
 

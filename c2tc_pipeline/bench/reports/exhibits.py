@@ -1,77 +1,74 @@
-"""The pictures of an experiment with the words that belong to them.
-
-What belongs here: title, alternative text and caption of each. How they are drawn is in ``experiment_rank_figure.py``,
-``experiment_score_figures.py`` and ``experiment_time_figures.py``.
-"""
+"""The figures of an experiment with title, alternative text and caption, and its page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from c2tc_pipeline.bench.reports.rank_figure import UNFINISHED, rank_diagram
-from c2tc_pipeline.bench.reports.score_figures import scores_by_ratio, scores_by_setting, scores_by_variant
-from c2tc_pipeline.bench.reports.table import METRIC_NAMES
+from c2tc_pipeline.bench.reports.score_figures import (
+    UNFINISHED,
+    rank_diagram,
+    scores_by_ratio,
+    scores_by_setting,
+    scores_by_variant,
+)
+from c2tc_pipeline.bench.reports.table import Layout, experiment_table, metric_name
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
 from c2tc_pipeline.bench.statistics.comparisons import Ranking
 from c2tc_pipeline.bench.statistics.runs import WHOLE
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
-from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import TITLES, Exhibit
+from c2tc_pipeline.reports.html import render_page
+from c2tc_pipeline.reports.markdown import ShownTable
+from c2tc_pipeline.reports.wording import counted, listed, shortened
 
 FIGURES = ("ratios", "bars", "lines", "seconds", "scaling", "none")
 
 
+def experiment_page(
+    name: str,
+    scores: pd.DataFrame,
+    layout: Layout,
+    *,
+    paper: pd.DataFrame | None = None,
+    exhibits: Sequence[Exhibit] = (),
+    statistics: Mapping[str, ShownTable] | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return an experiment's notes, results, figures and statistics as one self-contained HTML page."""
+    sections = [
+        ("Results", experiment_table(scores, layout, paper)),
+        *((exhibit.title, exhibit) for exhibit in exhibits),
+        *(statistics or {}).items(),
+    ]
+    return render_page("board.html", "Experiment", name, notes=notes, sections=sections)
+
+
 def experiment_exhibits(figure: str, scores: pd.DataFrame, metrics: Sequence[str] = METRICS) -> list[Exhibit]:
-    """Return the pictures of an experiment.
+    """Return the figures of an experiment by the kind (one of ``FIGURES``) that its grid names.
 
-    Parameters
-    ----------
-    figure : {"ratios", "bars", "lines", "seconds", "scaling", "none"}
-        Which pictures: scores against the ratio, bars by variant, scores against the setting that the variants name,
-        seconds by table, seconds against the size that the variants name.
-    scores : DataFrame
-        One row a trained model.
-    metrics : sequence of str
-        Which scores; of the pictures of time, which seconds. Others are left out.
-
-    Returns
-    -------
-    list of Exhibit
-        The pictures, none for ``"none"`` and none of seconds that nobody finished.
-
-    Raises
-    ------
-    InputError
-        When there is no such picture.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "adult", "ratio": [0.01, 0.001], "model": "mlp", "space": "hcfe",
-    ...     "method": "ours", "variant": "", "split": 0, "seed": 0, "model_seed": 0, "status": "ok",
-    ...     "accuracy": [0.8, 0.7], "macro_f1": 0.6})
-    >>> [exhibit.title for exhibit in experiment_exhibits("ratios", scores)]
-    ['Accuracy against ratio', 'Macro-F1 against ratio']
+    Of ``metrics`` the figures of scores take scores and the figures of time take seconds; seconds that no method
+    finished in are left out.
     """
-    if figure == "none":
-        return []
-    scored = [metric for metric in metrics if metric in METRICS] or METRICS
-    if figure == "ratios":
-        return [ratio_exhibit(scores, metric) for metric in scored]
-    if figure == "bars":
-        return [variant_exhibit(scores, scored)]
-    if figure == "lines":
-        return [setting_exhibit(scores, _setting(scores), scored)]
     if figure not in FIGURES:
         raise InputError(f"There is no figure {figure!r}; choose one of: {', '.join(FIGURES)}.")
+    scored = [metric for metric in metrics if metric in METRICS] or METRICS
     timed = [metric for metric in metrics if metric.endswith("_seconds")] or ["condense_seconds"]
-    # Where nothing finished there is nothing to draw, and the table says why.
-    timed = [metric for metric in timed if _any_time(scores, metric)]
-    if figure == "seconds":
-        return [seconds_exhibit(scores, metric) for metric in timed]
-    return [scaling_exhibit(scores, _setting(scores), metric) for metric in timed]
+    timed = [metric for metric in timed if metric in scores and _any_time(scores, metric)]
+    match figure:
+        case "ratios":
+            return [_ratio_exhibit(scores, metric) for metric in scored]
+        case "bars":
+            return [_variant_exhibit(scores, scored)]
+        case "lines":
+            return [_setting_exhibit(scores, _setting(scores), scored)]
+        case "seconds":
+            return [_seconds_exhibit(scores, metric) for metric in timed]
+        case "scaling":
+            return [_scaling_exhibit(scores, _setting(scores), metric) for metric in timed]
+    return []
 
 
 def _any_time(scores: pd.DataFrame, metric: str) -> bool:
@@ -87,71 +84,62 @@ def _setting(scores: pd.DataFrame) -> str:
     return max(dict.fromkeys(names), key=names.count)
 
 
-def _listed(values: pd.Series) -> str:
-    return ", ".join(wording.shortened(value, 40) for value in dict.fromkeys(values))
-
-
-def ratio_exhibit(scores: pd.DataFrame, metric: str) -> Exhibit:
-    """Return a score against the ratio, a panel a table."""
+def _ratio_exhibit(scores: pd.DataFrame, metric: str) -> Exhibit:
     return Exhibit(
         f"{TITLES[metric]} against ratio",
         scores_by_ratio(scores, metric),
-        f"{TITLES[metric]} of {_listed(scores['method'])} at each ratio, on {_listed(scores['table'])}.",
+        f"{TITLES[metric]} of {listed(scores['method'])} at each ratio, on {listed(scores['table'])}.",
         "Dots are means over the runs, bars one standard deviation to either side; dots are moved apart a little. "
         "Dashed grey: the whole table. What did not finish is not drawn.",
     )
 
 
-def setting_exhibit(scores: pd.DataFrame, setting: str, metrics: Sequence[str] = METRICS) -> Exhibit:
-    """Return scores against a setting, a line a table."""
+def _setting_exhibit(scores: pd.DataFrame, setting: str, metrics: Sequence[str]) -> Exhibit:
     return Exhibit(
         f"Scores against {setting or 'variant'}",
         scores_by_setting(scores, setting, metrics),
-        f"Scores by {wording.shortened(setting or 'variant', 40)} on {_listed(scores['table'])}.",
+        f"Scores by {shortened(setting or 'variant', 40)} on {listed(scores['table'])}.",
         "Dots are means over the runs, bars one standard deviation to either side. Values are at equal distances.",
     )
 
 
-def variant_exhibit(scores: pd.DataFrame, metrics: Sequence[str] = METRICS) -> Exhibit:
-    """Return scores as bars, table by table."""
+def _variant_exhibit(scores: pd.DataFrame, metrics: Sequence[str]) -> Exhibit:
     return Exhibit(
         "Scores by variant",
         scores_by_variant(scores, metrics),
-        f"Bars of the scores of each variant on {_listed(scores['table'])}.",
+        f"Bars of the scores of each variant on {listed(scores['table'])}.",
         "Bars are means over the runs, the thin line at their end is one standard deviation to either side.",
     )
 
 
-def seconds_exhibit(scores: pd.DataFrame, metric: str = "condense_seconds") -> Exhibit:
-    """Return how long each method took."""
-    title = METRIC_NAMES.get(metric, metric)
+def _seconds_exhibit(scores: pd.DataFrame, metric: str) -> Exhibit:
+    title = metric_name(metric).capitalize()
     return Exhibit(
-        title.capitalize(),
+        title,
         seconds_by_table(scores, metric),
-        f"{title.capitalize()} of {_listed(scores['method'])} on {_listed(scores['table'])}.",
+        f"{title} of {listed(scores['method'])} on {listed(scores['table'])}.",
         "Mean wall-clock time over the runs on a logarithmic axis. OOT: out of time, OOM: out of memory.",
     )
 
 
-def scaling_exhibit(scores: pd.DataFrame, what: str, metric: str = "condense_seconds") -> Exhibit:
-    """Return how the time grows with the table."""
-    title = METRIC_NAMES.get(metric, metric)
+def _scaling_exhibit(scores: pd.DataFrame, what: str, metric: str) -> Exhibit:
+    title = metric_name(metric).capitalize()
     return Exhibit(
-        f"{title.capitalize()} against {what}",
+        f"{title} against {what}",
         seconds_by_size(scores, what, metric),
-        f"{title.capitalize()} of {_listed(scores['method'])} by {wording.shortened(what, 40)}.",
-        "Mean wall-clock time over the runs, both axes logarithmic. The key says the power of the size that the time "
-        "grows with, by least squares through the logarithms.",
+        f"{title} of {listed(scores['method'])} by {shortened(what, 40)}.",
+        "Mean wall-clock time over the runs, both axes logarithmic. The legend gives the power of the size that the "
+        "time grows with, by least squares through the logarithms.",
     )
 
 
 def rank_exhibit(ranking: Ranking, metric: str) -> Exhibit:
     """Return the critical-difference diagram."""
-    units = wording.counted(len(ranking.ranks), "unit", "units")
-    order = ", ".join(f"{wording.shortened(name, 40)} {mean:.2f}" for name, mean in ranking.mean_ranks.items())
+    units = counted(len(ranking.ranks), "unit", "units")
+    order = ", ".join(f"{shortened(name, 40)} {mean:.2f}" for name, mean in ranking.mean_ranks.items())
     star = f" {UNFINISHED}: ranked last where it did not finish." if ranking.unfinished else ""
     return Exhibit(
-        f"Mean ranks, {METRIC_NAMES.get(metric, metric)}",
+        f"Mean ranks, {metric_name(metric)}",
         rank_diagram(ranking),
         f"Mean ranks over {units}: {order}.",
         f"Mean rank over {units} (table, ratio and model), 1 is best. A thick bar joins methods whose mean ranks "

@@ -1,4 +1,4 @@
-"""How the scores of an experiment came about, in words: seeds, splits, threads and the machine."""
+"""Describe how the scores of an experiment came about: seeds, splits, threads and the machine."""
 
 from __future__ import annotations
 
@@ -21,25 +21,10 @@ def protocol(
     splits: Mapping[str, SplitSettings] | None = None,
     jobs: int | None = None,
 ) -> str:
-    """Return in one sentence how the scores came about, and on what.
+    """Describe in one sentence how the scores came about, and on what machine.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What was run.
-    scores : DataFrame
-        What came of it.
-    splits : mapping of str to SplitSettings, optional
-        How its tables were split. Without them, or where they differ, nothing is said about the shares.
-    jobs : int, optional
-        Processes that ran side by side, 0 or 1 for one; None where it is not known.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.bench.experiments.grid import load_experiment
-    >>> print(protocol(load_experiment("overall"), pd.DataFrame(), jobs=2))
-    5 seeds, each a split of its own, a condensation and a start of the models; mean ± standard deviation over them;
-    networks trained with recipe 'default'; every trial on one thread, 2 processes side by side; 0 results on ...
+    Without ``splits``, or where these differ, the shares are left out; ``jobs`` is the number of processes, 0 or 1 for
+    one, None where it is not known.
     """
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     ending = f"{len(scores):,} results on {machine}."
@@ -61,15 +46,7 @@ def protocol(
 
 
 def most_test_to_train(splits: Mapping[str, SplitSettings] | None) -> float:
-    """Return test rows divided by training rows, the most of all tables; without any, as tables are split by default.
-
-    Examples
-    --------
-    >>> most_test_to_train(None)
-    0.125
-    >>> most_test_to_train({"t": SplitSettings(test=0.3)})
-    0.5
-    """
+    """Return test rows divided by training rows, the largest over all tables, or the default split's without any."""
     shares = [round(split.test / (1 - split.validation - split.test), 9) for split in (splits or {}).values()]
     return max(shares, default=TEST_TO_TRAIN)
 
@@ -83,18 +60,18 @@ def _parts(scaling: Scaling) -> str:
 
 
 def _shares(experiment: Experiment, splits: Mapping[str, SplitSettings]) -> str:
-    told = []
+    parts = []
     shares = {(split.validation, split.test) for split in splits.values()}
     if len(shares) == 1:
         validation, test = shares.pop()
         train, *others = (f"{100 * share:.4g} %" for share in (1 - validation - test, validation, test))
-        told.append(f"{train} training, {others[0]} validation, {others[1]} test rows")
+        parts.append(f"{train} training, {others[0]} validation, {others[1]} test rows")
     grouped = [name for name, split in splits.items() if split.group_duplicates]
     if experiment.group_duplicates or (grouped and len(grouped) == len(splits)):
-        told.append("rows with equal features on one side")
+        parts.append("rows with equal features on one side")
     elif grouped:
-        told.append(f"rows of {', '.join(grouped)} with equal features on one side")
-    return ", ".join(told)
+        parts.append(f"rows of {', '.join(grouped)} with equal features on one side")
+    return ", ".join(parts)
 
 
 def _processes(experiment: Experiment, jobs: int | None) -> str:

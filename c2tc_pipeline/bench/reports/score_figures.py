@@ -1,57 +1,99 @@
-"""Scores of an experiment as pictures: against the ratio, against a setting, and as bars by variant.
-
-What belongs here: one function a picture, the tidy frame of scores in. What they share is in ``experiment_looks.py``.
-"""
+"""Figures of an experiment's scores: against the ratio, against a setting, by variant, and mean ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.bench.reports.looks import (
-    NAME_LENGTH,
-    draw_legend,
-    draw_panels,
-    legend_height,
-    looks,
-    panel_rows,
-    series,
-)
-from c2tc_pipeline.bench.reports.table import METRIC_NAMES
+from c2tc_pipeline.bench.reports.table import metric_name
+from c2tc_pipeline.bench.statistics.comparisons import Ranking
 from c2tc_pipeline.bench.statistics.runs import WHOLE, cell_scores, is_whole
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
-from c2tc_pipeline.reports.canvas import Axes, log_scale
-from c2tc_pipeline.reports.picture import FAINT_INK, INK, Figure, Picture
+from c2tc_pipeline.reports.picture import (
+    COLOURS,
+    FAINT_INK,
+    INK,
+    LEGEND_LENGTH,
+    OTHER_COLOUR,
+    Figure,
+    Picture,
+    bar_rows,
+    bar_text,
+    draw_legend,
+    draw_panels,
+    legend_height,
+    panel_rows,
+    plain_axis,
+    ratio_axis,
+)
 from c2tc_pipeline.reports.wording import share, shortened
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+UNFINISHED = "*"
+_RANK_LINE = 24
+"""Points from one name of the rank diagram to the next."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, marker and line of a contender."""
+
+    colour: str
+    marker: str = "o"
+    line: str = "-"
+    width: float = 1.6
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """The look as arguments of matplotlib's ``plot``."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line, "linewidth": self.width}
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """Give every contender a look of its own; the first of ours is the most visible, the whole table dashed grey."""
+    own = next((name for name in names if name.startswith("ours")), None)
+    baseline = next((name for name in names if name.startswith("random")), None)
+    fixed: dict[str | None, Look] = {
+        own: Look(COLOURS[0], "o", "-", 2.4),
+        baseline: Look(COLOURS[1], "s"),
+        **{name: Look(FAINT_INK, "", "--", 1.4) for name in names if name.startswith(WHOLE)},
+    }
+    taken = ({COLOURS[0]} if own else set()) | ({COLOURS[1]} if baseline else set())
+    # Each colour is reused with another line and marker; the shifts keep pairs of colour and marker distinct.
+    pool = [
+        Look(colour, MARKERS[(place + shift) % len(MARKERS)], line)
+        for line, shift in (("-", 0), ("--", 6), (":", 3), ("-.", 5))
+        for place, colour in enumerate(COLOURS)
+        if line != "-" or colour not in taken
+    ]
+    return {name: fixed[name] if name in fixed else (pool.pop(0) if pool else Look(OTHER_COLOUR)) for name in names}
+
+
+def series(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return means over runs with a column ``series``: the contender, with its space and model where these differ."""
+    cells = cell_scores(scores, metric)
+    names = cells["contender"].astype(str)
+    for column in ("space", "model"):
+        if cells[column].nunique() > 1:
+            names = names + ", " + cells[column].astype(str)
+    return cells.assign(series=names)
+
+
+def look_legend(figure: Figure, given: Mapping[str, Look]) -> None:
+    """Draw the legend of contenders."""
+    draw_legend(figure, [(name, look.style) for name, look in given.items()])
 
 
 def scores_by_ratio(scores: pd.DataFrame, metric: str) -> Picture:
-    """Draw a score against the ratio, one line a contender and one panel a table.
+    """Draw a score against the ratio, one line per contender and one panel per table; the whole table is dashed.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        One row a trained model. The whole table is a dashed line from side to side.
-    metric : str
-        Which score.
-
-    Returns
-    -------
-    Picture
-        The picture. Dots are means over runs and bars one standard deviation, moved apart a little so that they can be
-        seen; what did not finish is not drawn.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "adult", "ratio": [0.01, 0.001], "model": "mlp", "space": "hcfe",
-    ...     "method": "ours", "variant": "", "split": 0, "seed": 0, "model_seed": 0, "status": "ok",
-    ...     "accuracy": [0.8, 0.7]})
-    >>> text = scores_by_ratio(scores, "accuracy").svg()
-    >>> "adult" in text, "0.1 %" in text
-    (True, True)
+    Points are moved apart a little so that their error bars can be seen; what did not finish is not drawn.
     """
     cells = series(scores, metric)
     tables = list(cells["table"].unique())
@@ -62,7 +104,7 @@ def scores_by_ratio(scores: pd.DataFrame, metric: str) -> Picture:
     def draw(figure: Figure) -> None:
         for axes, table in zip(draw_panels(figure, tables), tables, strict=True):
             here = cells[(cells["table"] == table) & (cells["status"] == "ok")]
-            # Ours last, so that it lies on top.
+            # Ours last, so that it is on top.
             for name in sorted(given, key=lambda name: given[name].width):
                 look, line = given[name], here[here["series"] == name].sort_values("ratio")
                 if name not in racing:
@@ -70,61 +112,23 @@ def scores_by_ratio(scores: pd.DataFrame, metric: str) -> Picture:
                         axes.axhline(100 * mean, **look.style)
                     continue
                 aside = 1.035 ** (racing.index(name) - (len(racing) - 1) / 2)
-                axes.errorbar(
-                    aside * line["ratio"],
-                    100 * line["mean"],
-                    100 * line["std"],
-                    markersize=5,
-                    elinewidth=1.0,
-                    **look.style,
-                )
-            _ratio_axis(axes, ratios)
-        figure.supylabel(f"{METRIC_NAMES.get(metric, metric)}, %", fontsize=12, color=FAINT_INK)
+                bars = {"markersize": 5, "elinewidth": 1.0}
+                axes.errorbar(aside * line["ratio"], 100 * line["mean"], 100 * line["std"], **bars, **look.style)
+            ratio_axis(axes, ratios, share)
+            plain_axis(axes.yaxis)
+        figure.supylabel(f"{metric_name(metric)}, %", fontsize=12, color=FAINT_INK)
         figure.supxlabel("ratio: condensed rows / rows", fontsize=12, color=FAINT_INK)
-        draw_legend(figure, given)
+        look_legend(figure, given)
 
     return Picture(draw, height=max(30 + 210 * panel_rows(len(tables)), legend_height(len(given))))
 
 
-def _ratio_axis(axes: Axes, ratios: np.ndarray) -> None:
-    log_scale(axes, "x", ratios[0] / 1.6, ratios[-1] * 1.6)
-    steps = np.diff(np.log(ratios))
-    # The ratios themselves at the ticks, unless their numbers would touch.
-    if len(ratios) == 1 or steps.min() > 0.2 * np.log(2.56 * ratios[-1] / ratios[0]):
-        axes.set_xticks(ratios, [share(ratio) for ratio in ratios])
-
-
 def scores_by_setting(scores: pd.DataFrame, setting: str, metrics: Sequence[str] = METRICS) -> Picture:
-    """Draw scores against a setting, one line a table and one panel a metric.
+    """Draw scores against the values of a setting, one line per table and one panel per metric.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        One row a trained model; variants ``"<setting>=<value>"`` are drawn. Values stand side by side at equal
-        distances, numbers first, so that a value may be a word. Where ratios, spaces, models or methods differ, each
-        has a line of its own.
-    setting : str
-        The name of the setting, for instance ``"gamma"``; empty when the variants are the values.
-    metrics : sequence of str
-        Which scores.
-
-    Returns
-    -------
-    Picture
-        The picture.
-
-    Raises
-    ------
-    InputError
-        When no variant is one of the setting.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "adult", "ratio": 0.001, "model": "mlp", "space": "hcfe", "method": "ours",
-    ...     "variant": ["gamma=0.25", "gamma=1", "gamma=auto"], "split": 0, "seed": 0, "model_seed": 0, "status": "ok",
-    ...     "accuracy": [0.8, 0.7, 0.8], "macro_f1": 0.6})
-    >>> "auto" in scores_by_setting(scores, "gamma").svg()
-    True
+    Variants ``"<setting>=<value>"`` are drawn, or all variants when ``setting`` is empty. Values are at equal
+    distances, numbers first, so that a value may be a word. Where ratios, spaces, models or methods differ, each has a
+    line of its own.
     """
     prefix = f"{setting}=" if setting else ""
     variants = scores["variant"].fillna("").astype(str)
@@ -139,9 +143,9 @@ def scores_by_setting(scores: pd.DataFrame, setting: str, metrics: Sequence[str]
         for key in chosen[["table", *differing]].itertuples(index=False, name=None)
     }
     given = looks(list(names.values()))
-    titles = [f"{METRIC_NAMES.get(metric, metric)}, %" for metric in metrics]
 
     def draw(figure: Figure) -> None:
+        titles = [f"{metric_name(metric)}, %" for metric in metrics]
         for axes, metric in zip(draw_panels(figure, titles), metrics, strict=True):
             for key, part in chosen.groupby(["table", *differing], sort=False):
                 cells = cell_scores(part.assign(method=part["value"], variant=""), metric)
@@ -152,8 +156,9 @@ def scores_by_setting(scores: pd.DataFrame, setting: str, metrics: Sequence[str]
                 axes.errorbar(line["place"], 100 * line["mean"], 100 * line["std"], **bars, **look.style)
             axes.set_xticks(range(len(values)), [shortened(value, 8) for value in values])
             axes.margins(x=0.08)
-            axes.set_xlabel(setting)
-        draw_legend(figure, given)
+            axes.set_xlabel(shortened(setting, 40))
+            plain_axis(axes.yaxis)
+        look_legend(figure, given)
 
     return Picture(draw, height=max(30 + 260 * panel_rows(len(metrics)), legend_height(len(given))))
 
@@ -167,44 +172,23 @@ def _number_first(text: str) -> tuple[bool, float, str]:
 
 
 def scores_by_variant(scores: pd.DataFrame, metrics: Sequence[str] = METRICS) -> Picture:
-    """Draw scores as bars, one a contender, table by table, one panel a metric.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        One row a trained model. The whole table is left out.
-    metrics : sequence of str
-        Which scores.
-
-    Returns
-    -------
-    Picture
-        The picture; a thin line at the end of a bar is one standard deviation to either side, and what did not finish
-        has its ending in place of a bar.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "adult", "ratio": 0.001, "model": "mlp", "space": "hcfe", "method": "ours",
-    ...     "variant": ["hfils", "ratio"], "split": 0, "seed": 0, "model_seed": 0, "status": "ok",
-    ...     "accuracy": [0.8, 0.7], "macro_f1": 0.6})
-    >>> "80.0" in scores_by_variant(scores).svg()
-    True
-    """
+    """Draw scores as bars with error bars, one per contender, table by table, one panel per metric."""
     scores = scores[scores["method"] != WHOLE]
     if scores["method"].nunique() == 1:
-        # The variants alone tell the bars apart.
+        # The variants alone distinguish the bars.
         scores = scores.assign(method=scores["variant"].replace("", "full"), variant="")
     found = {metric: series(scores, metric) for metric in metrics}
     cells = found[metrics[0]]
     places = list(dict.fromkeys(cells[["table", "ratio"]].itertuples(index=False, name=None)))
-    named = [f"{table}\n{share(ratio)}" if cells["ratio"].nunique() > 1 else str(table) for table, ratio in places]
+    several = cells["ratio"].nunique() > 1
+    names = [f"{shortened(table, 24)}\n{share(ratio)}" if several else shortened(table, 24) for table, ratio in places]
     given = looks(list(cells["series"].unique()))
     thickness = 0.84 / len(given)
 
     def draw(figure: Figure) -> None:
-        titles = [f"{METRIC_NAMES.get(metric, metric)}, %" for metric in metrics]
-        panels = draw_panels(figure, titles, sharey=True)
+        panels = draw_panels(figure, [f"{metric_name(metric)}, %" for metric in metrics], sharey=True)
         for axes, metric in zip(panels, metrics, strict=True):
+            bar_rows(axes, names)
             for cell in found[metric].to_dict("records"):
                 order = list(given).index(cell["series"])
                 height = places.index((cell["table"], cell["ratio"])) - 0.42 + (order + 0.5) * thickness
@@ -212,29 +196,61 @@ def scores_by_variant(scores: pd.DataFrame, metrics: Sequence[str] = METRICS) ->
                 mean, std = (100 * cell["mean"], 100 * cell["std"]) if done else (0.0, 0.0)
                 axes.barh(height, mean, 0.88 * thickness, color=given[cell["series"]].colour)
                 axes.errorbar(mean, height, xerr=std, color=INK, elinewidth=0.9)
-                axes.annotate(
-                    f"{mean:.1f}" if done else shortened(cell["status"], 12),
-                    (mean + std, height),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    va="center_baseline",
-                    fontsize=9,
-                    color=FAINT_INK,
-                )
+                # What did not finish has its status in place of a bar.
+                bar_text(axes, f"{mean:.1f}" if done else shortened(cell["status"], 12), mean + std, height)
             ends = 100 * (found[metric]["mean"] + found[metric]["std"])
             axes.set_xlim(0, (ends.max() if ends.notna().any() else 1) * 1.16)
-            axes.set_yticks(range(len(places)), [shortened(n, 24) if "\n" not in n else n for n in named], color=INK)
-            axes.tick_params(axis="y", length=0)
-            axes.grid(visible=False, axis="y")
-        panels[0].set_ylim(len(places) - 0.5, -0.5)
-        _bar_legend(figure, {name: look.colour for name, look in given.items()})
+            plain_axis(axes.xaxis)
+        draw_legend(figure, [(name, {"color": look.colour, "linewidth": 7}) for name, look in given.items()])
 
     return Picture(draw, height=max(60 + len(places) * (18 + 15 * len(given)), legend_height(len(given))))
 
 
-def _bar_legend(figure: Figure, colours: dict[str, str]) -> None:
-    from matplotlib.patches import Patch
+def rank_diagram(ranking: Ranking) -> Picture:
+    """Draw mean ranks with the critical difference; a thick bar joins contenders that Nemenyi's test cannot tell apart.
 
-    handles = [Patch(color=colour) for colour in colours.values()]
-    labels = [shortened(name, NAME_LENGTH) for name in colours]
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=11, handlelength=1.2)
+    A star marks contenders that did not finish everywhere.
+    """
+    names = list(ranking.mean_ranks)
+    half = math.ceil(len(names) / 2)
+    bars = 14 * len(ranking.groups)
+    below, above = 16 + bars + _RANK_LINE * half, 62
+    worst = max(len(names), 2)
+    span = worst - 1
+    end = min(1.0 + ranking.critical_difference, worst + 0.42 * span)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.set_axis_off()
+        # One unit up is one point; across, names need space on both sides.
+        axes.set(xlim=(1 - 0.42 * span, worst + 0.42 * span), ylim=(-below, above))
+        axes.plot([1, worst], [0, 0], color=INK, linewidth=1.4)
+        for rank in range(1, worst + 1):
+            axes.plot([rank, rank], [0, 6], color=INK, linewidth=1.2)
+            axes.text(rank, 10, str(rank), ha="center", va="bottom", fontsize=11, color=FAINT_INK)
+        axes.plot([1, 1, 1, end, end, end], [36, 44, 40, 40, 36, 44], color=INK, linewidth=1.2)
+        text = f"critical difference {ranking.critical_difference:.2f}"
+        axes.text(1, 48, text, ha="left", va="bottom", fontsize=11, color=FAINT_INK)
+        for place, members in enumerate(ranking.groups):
+            best, last = ranking.mean_ranks[members[0]], ranking.mean_ranks[members[-1]]
+            ends = [best - 0.006 * span, last + 0.006 * span]
+            axes.plot(ends, [-12 - 14 * place] * 2, color=INK, linewidth=4.5, alpha=0.75)
+        for place, name in enumerate(names):
+            left, own, mean = place < half, name.startswith("ours"), ranking.mean_ranks[name]
+            height = -bars - 16 - _RANK_LINE * (place if left else len(names) - 1 - place)
+            side = 1 - 0.03 * span if left else worst + 0.03 * span
+            colour = COLOURS[0] if own else FAINT_INK
+            axes.plot([mean, mean, side], [0, height, height], color=colour, linewidth=1.8 if own else 1.0)
+            shown = shortened(name, LEGEND_LENGTH) + (UNFINISHED if name in ranking.unfinished else "")
+            axes.text(
+                side + (-0.012 if left else 0.012) * span,
+                height,
+                f"{shown} {mean:.2f}" if left else f"{mean:.2f} {shown}",
+                ha="right" if left else "left",
+                va="center_baseline",
+                fontsize=11,
+                color=COLOURS[0] if own else INK,
+                fontweight="bold" if own else "normal",
+            )
+
+    return Picture(draw, height=below + above + 24)

@@ -1,25 +1,20 @@
-"""The table of an experiment: mean ± standard deviation, best and second marked, the paper's numbers beside ours.
-
-What belongs here: what each cell says. Rows and columns are chosen by a :class:`Layout`; the forms in which the table
-leaves are in ``experiment_shown.py``.
-"""
+"""The results table of an experiment: mean ± standard deviation, best and second marked, the paper's numbers beside."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.bench.reports.layout import DIMENSIONS, Layout
-from c2tc_pipeline.bench.reports.legend import PARTLY, legend
-from c2tc_pipeline.bench.reports.shown import Cell, ShownTable
-from c2tc_pipeline.bench.statistics.runs import CELL, WHOLE, cell_scores, named_contenders, paper_space
+from c2tc_pipeline.bench.rivals import COSTLY
+from c2tc_pipeline.bench.statistics.runs import CELL, MEAN_OF_MODELS, WHOLE, cell_scores, named_contenders, paper_space
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.markup import Column
+from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -27,51 +22,105 @@ METRIC_NAMES = {
     "condense_seconds": "seconds to condense",
     "fit_seconds": "seconds to fit",
 }
+DIMENSIONS = ("table", "ratio", "model", "space", "method", "variant")
+PARTLY = "†"
+STATUSES = {"OOT": "out of time", "OOM": "out of memory", "failed": "ended in an error"}
+
+
+def metric_name(metric: Any) -> str:
+    """Return the name of a metric in tables and figures."""
+    return METRIC_NAMES.get(metric, str(metric))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of the scores are rows of the table (each metric is a row of its own) and which are columns.
+
+    ``paper`` puts the paper's numbers in brackets or in a column of their own; ``names`` maps values to titles.
+    """
+
+    rows: Sequence[str] = ("table", "ratio")
+    columns: str | Sequence[str] = ("method",)
+    metrics: Sequence[str] = METRICS
+    paper: Literal["brackets", "column"] = "brackets"
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def across(self) -> tuple[str, ...]:
+        """The dimensions of the columns, always as a tuple."""
+        return (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The dimensions of rows and columns."""
+        return (*self.rows, *self.across)
+
+    def name(self, dimension: str, value: Any) -> str:
+        """Return the title of a value; an empty variant is ``"full"``."""
+        if dimension == "ratio":
+            return wording.share(float(value))
+        return self.names.get(str(value), str(value) or "full")
+
+    def title(self, dimensions: Sequence[str], key: Sequence[Any]) -> str:
+        """Return the title of a column."""
+        names = (self.name(*pair) for pair in zip(dimensions, key, strict=True))
+        return wording.shortened(" / ".join(names), 60)
+
+    def fitted(self, scores: pd.DataFrame) -> pd.DataFrame:
+        """Return the scores that the layout shows, the whole table's repeated at every ratio.
+
+        Raises InputError when the layout names an unknown dimension or would put different things into one cell.
+        """
+        for name in self.shown:
+            if name not in DIMENSIONS:
+                raise InputError(f"The layout names {name!r}; choose from: {', '.join(DIMENSIONS)}.")
+        whole = scores["method"] == WHOLE
+        parts = [scores[~whole]]
+        if "method" in self.shown and whole.any():
+            parts.append(_at_every_ratio(scores[whole], scores[~whole]) if "ratio" in self.shown else scores[whole])
+        for part in parts:
+            for name in DIMENSIONS:
+                hidden = name not in self.shown and not (name == "ratio" and (part["method"] == WHOLE).all())
+                if hidden and part[name].nunique() > 1:
+                    values = ", ".join(str(value) or "''" for value in part[name].unique())
+                    raise InputError(
+                        f"The scores hold several values of {name!r} ({values}), which the layout does not show; "
+                        "keep one of them or add it to the rows or columns."
+                    )
+        return pd.concat(parts, ignore_index=True)
+
+    def ordered(self, cells: pd.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return distinct values in order of appearance, ratios from largest to smallest, the whole table last."""
+        place: dict[str, dict[Any, int]] = {}
+        for name in names:
+            values = list(cells[name].unique())
+            if name == "ratio":
+                values.sort(reverse=True)
+            values.sort(key=lambda value: value == WHOLE)
+            place[name] = {value: index for index, value in enumerate(values)}
+        keys = list(dict.fromkeys(cells[list(names)].itertuples(index=False, name=None)))
+        return sorted(keys, key=lambda key: [place[name][value] for name, value in zip(names, key, strict=True)])
+
+
+def _at_every_ratio(whole: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Repeat the whole table's scores at every ratio of the same table; keep their own where there is no other."""
+    ratios = others[["table", "ratio"]].drop_duplicates()
+    repeated = whole.rename(columns={"ratio": "own"}).merge(ratios, on="table", how="left")
+    return repeated.assign(ratio=repeated["ratio"].fillna(repeated["own"])).drop(columns="own")
 
 
 def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame | None = None) -> ShownTable:
-    """Return an experiment's results as a table.
+    """Return an experiment's results, one row per trained model in ``scores``, as a table.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        One row a trained model.
-    layout : Layout
-        Which columns of the scores are rows and which are columns.
-    paper : DataFrame or None
-        What :func:`~c2tc_pipeline.bench.experiments.grid.paper_numbers` returned; each number is put
-        beside the one of ours that agrees with it in all but the space, and in that where the layout shows it.
-
-    Returns
-    -------
-    ShownTable
-        The table. In each row the best contender is bold and the second underlined, by the numbers as they are
-        printed, so that equals are marked alike; the whole table takes no part. Models do not compete: where they are
-        side by side, the best under each of them is marked.
-
-    Raises
-    ------
-    InputError
-        When the layout would put different things into one cell.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "t", "ratio": 0.1, "model": "mlp", "space": "hcfe",
-    ...     "method": ["ours", "ours", "random", "random"], "variant": "", "split": [0, 1] * 2, "seed": 0,
-    ...     "model_seed": 0, "status": "ok", "accuracy": [0.78, 0.82, 0.70, 0.70]})
-    >>> print(experiment_table(scores, Layout(metrics=["accuracy"])).markdown().splitlines()[2])
-    | t | 10 % | accuracy | **80.0 ± 2.0** | <u>70.0 ± 0.0</u> |
+    Each of the paper's numbers stands beside the one of ours that agrees with it in all but the space, and in that
+    where the layout shows it. In each row the best contender is bold and the second underlined, by the numbers as they
+    are printed; the whole table does not compete, and models do not compete with each other.
     """
     scores = layout.fitted(scores)
     cells = pd.concat([_cells(scores, metric).assign(metric=metric) for metric in layout.metrics], ignore_index=True)
     printed = _printed(paper, layout, scores)
-    found = {
-        (*key, metric): cell
-        for metric, part in cells.groupby("metric", sort=False)
-        for key, cell in zip(
-            part[list(layout.shown)].itertuples(index=False, name=None), part.to_dict("records"), strict=True
-        )
-    }
+    keys = cells[[*layout.shown, "metric"]].itertuples(index=False, name=None)
+    found = dict(zip(keys, cells.to_dict("records"), strict=True))
     across = layout.ordered(cells, layout.across)
     races = _races(layout, across)
     rows, with_paper = [], set()
@@ -86,42 +135,65 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
                 for place, mark in zip(race, _marks([values[p] for p in race], highest=metric in METRICS), strict=True):
                     marks[place] = mark
             names = [wording.shortened(layout.name(*pair), 60) for pair in zip(layout.rows, row_key, strict=True)]
-            shown = [Cell(name) for name in [*names, METRIC_NAMES.get(metric, metric)]]
+            shown = [Cell(name) for name in [*names, metric_name(metric)]]
             for column_key, cell, mark in zip(across, in_row, marks, strict=True):
                 beside = _beside(printed, layout, (*row_key, *column_key), metric)
                 with_paper |= {column_key} if beside else set()
                 bracketed = f"({beside})" if beside and layout.paper == "brackets" else ""
-                shown.append(Cell(_worded(cell, metric), mark, bracketed))
+                shown.append(Cell(_formatted(cell, metric), mark, bracketed))
                 if layout.paper == "column":
                     shown.append(Cell(beside or wording.MISSING))
             rows.append(shown)
     heads = [*(Column(name, name == "ratio") for name in layout.rows), Column("metric")]
     kept = list(range(len(heads)))
     for column_key in across:
-        title = " / ".join(layout.name(*pair) for pair in zip(layout.across, column_key, strict=True))
+        title = layout.title(layout.across, column_key)
         kept.append(len(heads))
-        heads.append(Column(wording.shortened(title, 60), True))
+        heads.append(Column(title, True))
         if layout.paper == "column":
-            # A column without a single number of the paper's says nothing.
+            # A column without any number of the paper's is left out.
             kept += [len(heads)] if column_key in with_paper else []
-            heads.append(Column(f"{wording.shortened(title, 60)}, paper", True))
+            heads.append(Column(f"{title}, paper", True))
     body = [[row[place] for place in kept] for row in rows]
-    told = legend(cells, layout, marked=bool(races), beside=bool(with_paper))
-    return ShownTable([heads[place] for place in kept], body, told)
+    legend = _legend(cells, layout, marked=bool(races), beside=bool(with_paper))
+    return ShownTable([heads[place] for place in kept], body, legend)
 
 
 def experiment_table_markdown(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame | None = None) -> str:
-    """Return an experiment's results as Markdown; see :func:`experiment_table`.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "t", "ratio": 0.1, "model": "mlp", "space": "hcfe", "method": ["ours", "mtt"],
-    ...     "variant": "", "split": 0, "seed": 0, "model_seed": 0, "status": ["ok", "OOT"],
-    ...     "accuracy": [0.78, float("nan")], "macro_f1": [0.6, float("nan")]})
-    >>> print(experiment_table_markdown(scores, Layout()).splitlines()[3])
-    | t | 10 % | macro-F1 | **60.0** | OOT |
-    """
+    """Return an experiment's results as Markdown; see :func:`experiment_table`."""
     return experiment_table(scores, layout, paper).markdown()
+
+
+def _legend(cells: pd.DataFrame, layout: Layout, *, marked: bool, beside: bool) -> str:
+    """Explain the table's numbers, marks and statuses."""
+    done = cells[cells["status"] == "ok"]
+    runs = sorted(set(done.loc[done["method"] != WHOLE, "runs"]) or set(done["runs"]))
+    often = wording.counted(runs[-1], "run", "runs") if runs else "no run"
+    if len(runs) > 1:
+        often = f"{runs[0]} to {often}"
+    percent = ", in percent" if set(layout.metrics) & set(METRICS) else ""
+    parts = [f"Mean ± standard deviation over {often} (split and condensation seed){percent}."]
+    if marked:
+        aside = "; the whole table takes no part" if (cells["method"] == WHOLE).any() else ""
+        best = "best of the row under each model" if "model" in layout.across else "best of the row"
+        parts.append(f"Bold: {best}, underlined: second{aside}.")
+    if (cells["model"] == MEAN_OF_MODELS).any():
+        parts.append(f"{MEAN_OF_MODELS.capitalize()}: each run averaged over all models first.")
+    if beside:
+        place = "In brackets" if layout.paper == "brackets" else "In columns of their own"
+        parts.append(f"{place}: the paper's numbers, whose rivals ran on label-encoded columns.")
+    costly = [name.upper() for name in COSTLY if (cells["method"] == name).any()]
+    if costly:
+        papers = "its paper" if len(costly) == 1 else "their papers"
+        parts.append(
+            f"{', '.join(costly)}: with a multilayer perceptron as relay and far fewer steps than in {papers}, "
+            "unless the settings say otherwise."
+        )
+    for status in dict.fromkeys(cells.loc[cells["status"] != "ok", "status"]):
+        parts.append(f"{wording.shortened(status, 20)}: {STATUSES.get(status, 'not finished')}.")
+    if ((cells["unfinished"] > 0) & (cells["status"] == "ok")).any():
+        parts.append(f"{PARTLY}: some runs did not finish, the mean is over the others.")
+    return " ".join(parts)
 
 
 def _cells(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -134,13 +206,7 @@ def _cells(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _races(layout: Layout, across: Sequence[tuple[Any, ...]]) -> list[list[int]]:
-    """Return the places of columns that compete with each other; one alone is no race.
-
-    Examples
-    --------
-    >>> _races(Layout(columns=("model", "method")), [("mlp", "ours"), ("mlp", "dm"), ("mlp", "whole"), ("tabr", "dm")])
-    [[0, 1]]
-    """
+    """Return the places of columns that compete with each other; one alone is no race."""
     races: dict[Any, list[int]] = {}
     for place, key in enumerate(across):
         named = dict(zip(layout.across, key, strict=True))
@@ -157,23 +223,17 @@ def _contending(cell: dict[Any, Any] | None, metric: str) -> float:
 
 
 def _marks(values: Sequence[float], *, highest: bool) -> list[str]:
-    """Return the emphasis of each value: the best and, where there are others, the next one.
-
-    Examples
-    --------
-    >>> _marks([81.2, 80.0, 81.2, float("nan"), 79.0], highest=True)
-    ['best', 'second', 'best', '', '']
-    """
+    """Return the emphasis of each value: the best and, where there are others, the next one."""
     order = sorted({value for value in values if not np.isnan(value)}, reverse=highest)
     if len(order) < 2:
-        # One contender is no race, and among equals nobody stands out.
+        # One contender is no race, and equals are not marked.
         alone = sum(not np.isnan(value) for value in values) == 1
         return ["best" if alone and not np.isnan(value) else "" for value in values]
     emphasis = {order[0]: "best", order[1]: "second"}
     return [emphasis.get(value, "") for value in values]
 
 
-def _worded(cell: dict[Any, Any] | None, metric: str) -> str:
+def _formatted(cell: dict[Any, Any] | None, metric: str) -> str:
     if cell is None:
         return wording.MISSING
     if cell["status"] != "ok":

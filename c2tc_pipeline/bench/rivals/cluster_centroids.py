@@ -6,7 +6,7 @@ import numpy as np
 
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench.rivals import CondensedRows, Rival
-from c2tc_pipeline.common.packages import bench_package
+from c2tc_pipeline.common.registry import bench_package
 
 
 class ClusterCentroidsRows(Rival):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from c2tc_pipeline.bench.rivals import ClassRival, CondensedClass, CondensedRows, Rival, centred_float32
-from c2tc_pipeline.evaluation.random_rows import random_rows
+from c2tc_pipeline.evaluation.trial import random_rows
 
 
 class RandomRows(Rival):

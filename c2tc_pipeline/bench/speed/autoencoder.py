@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.bench.speed.measuring import Bench, SpeedRow, all_hold, beside, reaches
-from c2tc_pipeline.encoding.autoencoder_training import AutoencoderSettings, train_autoencoder
+from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, train_autoencoder
 
 PAPER_SECONDS: Mapping[str, float] = {"adult": 6.8, "diabetes130us": 46.3, "airlines": 98.5}
 """Ten epochs as the paper prints them."""

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.bench.experiments.grid import Shape, paper_table
-from c2tc_pipeline.bench.experiments.spaces import SortedRows, encode_sorted, string_categories, synthetic_rows
+from c2tc_pipeline.bench.experiments.spaces import encode_sorted, string_categories, synthetic_rows
 from c2tc_pipeline.bench.limits import OutOfMemory, OutOfTime
 from c2tc_pipeline.bench.rivals import COSTLY, make_rival
 from c2tc_pipeline.bench.rivals.cluster_centroids import cluster_centroids
@@ -34,16 +34,17 @@ from c2tc_pipeline.bench.speed.measuring import (
     to_frame,
 )
 from c2tc_pipeline.bench.speed.search import measure_search
-from c2tc_pipeline.clustering.cpu import CpuEngine
+from c2tc_pipeline.clustering.kernels import CpuKernel
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import peak_growth
-from c2tc_pipeline.common.packages import bench_package
+from c2tc_pipeline.common.registry import bench_package
 from c2tc_pipeline.condensation.api import condense
 from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
 from c2tc_pipeline.evaluation.training import recipe_named
-from c2tc_pipeline.tables.readers import read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec
 
 CondenseFile = Callable[[TableSpec, Path, float], CondensedTable]
@@ -69,7 +70,7 @@ class SpeedTable:
         return read_table(self.spec.source)
 
     @cached_property
-    def encoded(self) -> SortedRows:
+    def encoded(self) -> EncodedRows:
         """All rows with the default encoding."""
         return encode_sorted(self.frame, self.spec)
 
@@ -134,13 +135,10 @@ STEPS = (StepShape(136, 500, min_share=0.6), StepShape(54, 200), StepShape(8, 15
 """Steps of Microsoft's, Covertype's and Electricity's width."""
 
 
-class _FullSteps(CpuEngine):
+class _FullSteps(CpuKernel):
     """A kernel that compares every row with every centre, as the matrix product does."""
 
-    def looks_around(self, rows: int, k: int) -> bool:
-        return False
-
-    def keeps_bounds(self, rows: int, columns: int, k: int) -> bool:
+    def uses_neighbours(self, rows: int, k: int) -> bool:
         return False
 
 
@@ -167,8 +165,8 @@ def measure_throughput(bench: Bench, *, steps: Sequence[StepShape] = STEPS) -> I
             holds=None if step.min_share is None else share >= step.min_share,
             note=f"{100 * share:.0f} % of the product's",
         )
-        if CpuEngine().looks_around(step.rows, step.clusters):
-            near, plain = _time_steps(CpuEngine(), step, X, bench)
+        if CpuKernel().uses_neighbours(step.rows, step.clusters):
+            near, plain = _time_steps(CpuKernel(), step, X, bench)
             yield SpeedRow(
                 part="throughput",
                 what=f"Lloyd step among near centres, {shape}",
@@ -177,14 +175,14 @@ def measure_throughput(bench: Bench, *, steps: Sequence[StepShape] = STEPS) -> I
             )
 
 
-def _time_steps(engine: CpuEngine, step: StepShape, X: np.ndarray, bench: Bench) -> tuple[Timed[None], Timed[Any]]:
+def _time_steps(kernel: CpuKernel, step: StepShape, X: np.ndarray, bench: Bench) -> tuple[Timed[None], Timed[Any]]:
     centers = X[np.random.default_rng(0).choice(len(X), step.clusters, replace=False)]
     product = np.empty((step.rows, step.clusters), dtype=np.float32)
-    rows = engine.load(X, None)
+    rows = kernel.load(X, None)
 
     def descend() -> None:
         nonlocal centers
-        centers, _ = engine.update(rows, centers)
+        centers, _ = kernel.update(rows, centers)
 
     # The first calls start threads and touch memory for the first time.
     for _ in range(2):
@@ -214,7 +212,7 @@ def measure_whole(
     aim = _MIN_RATIOS["network"]
     for recipe, epochs in _RECIPES.items():
         bench.report(f"whole, {name}: the MLP on the whole table, recipe {recipe}")
-        seconds, timed, done = time_training(bench, encoded.X, encoded.codes, recipe=recipe, epochs=epochs)
+        seconds, timed, done = time_training(bench, encoded.X, encoded.codes(), recipe=recipe, epochs=epochs)
         reference = f"training the MLP on the whole encoded table, recipe {recipe}"
         yield SpeedRow(
             **common,
@@ -262,7 +260,7 @@ def measure_rivals(
     **settings: Any,
 ) -> Iterator[SpeedRow]:
     """Part ``rivals``: methods that train networks, against ours on the same encoded rows, within the time limit."""
-    X, codes, where = table.encoded.X, table.encoded.codes, table.spec.name
+    X, codes, where = table.encoded.X, table.encoded.codes(), table.spec.name
     ours = bench.time(partial(_condense_rows, Condenser(ratio, device="cpu"), X, codes))
     aim = _MIN_RATIOS["rivals"]
     for name, relay in itertools.product(names, relays):

@@ -18,8 +18,9 @@ from sklearn.cluster import KMeans
 
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
-from c2tc_pipeline.bench.experiments.spaces import SortedRows, plan_and_cluster
+from c2tc_pipeline.bench.experiments.spaces import plan_and_cluster
 from c2tc_pipeline.bench.speed.measuring import Bench, SpeedRow, all_hold, reaches, spread
+from c2tc_pipeline.condensation.encoded import EncodedRows
 
 GAMMA = 0.25
 POINTS_PER_CENTROID = 256
@@ -38,7 +39,7 @@ _PART = "search"
 
 
 def measure_search(
-    tables: dict[str, SortedRows], bench: Bench, *, ratios: Sequence[float] = (0.001, 0.01)
+    tables: dict[str, EncodedRows], bench: Bench, *, ratios: Sequence[float] = (0.001, 0.01)
 ) -> Iterator[SpeedRow]:
     """Allocate with ours and with the authors' search on every table at every ratio, and average the speed-ups."""
     rows: list[SpeedRow] = []
@@ -52,7 +53,7 @@ def measure_search(
             yield geometric_mean([row for row in rows if (row.what, row.reference) == (what, reference)], aim)
 
 
-def _compare(name: str, encoded: SortedRows, ratio: float, bench: Bench) -> Iterator[SpeedRow]:
+def _compare(name: str, encoded: EncodedRows, ratio: float, bench: Bench) -> Iterator[SpeedRow]:
     ours = {}
     for allocator in _AIMS:
         alone: list[float] = []
@@ -66,7 +67,7 @@ def _compare(name: str, encoded: SortedRows, ratio: float, bench: Bench) -> Iter
     budget = budget_for_ratio(ratio, len(encoded.X), len(encoded.edges) - 1)
     for reference, points in AUTHORS.items():
         bench.report(f"{_PART}, {name} at {100 * ratio:g} %: {reference}, for about {bench.time_limit:g} s at most")
-        search = partial(printed_search, encoded.by_class(), budget, GAMMA, points=points)
+        search = partial(printed_search, np.split(encoded.X, encoded.edges[1:-1]), budget, GAMMA, points=points)
         timed = bench.once(partial(search, time_limit=bench.time_limit, clock=bench.clock))
         found = timed.value
         done = f"{found.proposals} of its proposals, {found.runs} k-means runs"

@@ -1,4 +1,4 @@
-"""Models that judge a training set, one file each, all scikit-learn classifiers.
+"""Models that evaluate a training set, one file each, all scikit-learn classifiers.
 
 A model takes rows in [0, 1] and sample weights, survives three rows, and stores its parameters in ``__init__`` only. To
 add one, write a file and name it in :data:`MODELS`. The bench adds its networks on import.

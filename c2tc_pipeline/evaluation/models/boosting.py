@@ -5,38 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from c2tc_pipeline.evaluation.models.weights import checked_weights
+from c2tc_pipeline.evaluation.models.base import WrappedClassifier
 
 
-class BoostingClassifier(ClassifierMixin, BaseEstimator):
+class BoostingClassifier(WrappedClassifier):
     """scikit-learn's histogram gradient boosting, fit for three rows.
 
-    Out of the box it wants 20 rows a leaf, so that it can't split a condensed table at all, and holds rows back for
+    By default it requires 20 rows per leaf, so that it can't split a condensed table at all, and holds rows back for
     early stopping on large tables, which a class of a single row makes impossible. Here a leaf takes one row in
     ``1 / leaf_share``, at least 1 and at most 20, and all rows are trained on.
 
     Parameters
     ----------
     iterations : int, default=100
-        Trees a class.
+        Trees per class.
     learning_rate : float, default=0.1
         How much of each tree is added.
     leaf_share : float, default=0.02
-        The least share of the rows in a leaf, up to 20 rows.
+        The min share of the rows in a leaf, up to 20 rows.
     random_state : int, RandomState or None, default=0
-        Which rows of very large tables the bins are drawn up from.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The classes, sorted.
-    model_ : HistGradientBoostingClassifier or None
-        The trees; None when there was one class only.
+        Seed of the sample that bins of very large tables are computed from.
 
     Examples
     --------
@@ -58,47 +48,12 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator):
         self.leaf_share = leaf_share
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostingClassifier:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            Numbers; one row is enough.
-        y : array of shape (n,)
-            Classes; if there is one only, it is predicted for every row.
-        sample_weight : array of shape (n,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        BoostingClassifier
-            The model itself.
-        """
-        rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(labels)
-        weights = checked_weights(sample_weight, rows)
-        counted = weights > 0
-        rows, labels, weights = rows[counted], labels[counted], weights[counted]
-        self.classes_ = np.unique(labels)
-        self.model_ = None
-        if len(self.classes_) > 1:
-            self.model_ = HistGradientBoostingClassifier(
-                learning_rate=self.learning_rate,
-                max_iter=self.iterations,
-                min_samples_leaf=int(np.clip(self.leaf_share * len(rows), 1, 20)),
-                early_stopping=False,
-                random_state=self.random_state,
-            ).fit(rows, labels, weights)
-        return self
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class of ``classes_`` for each row."""
-        check_is_fitted(self, "classes_")
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return np.ones((len(rows), 1)) if self.model_ is None else np.asarray(self.model_.predict_proba(rows))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of each row."""
-        probabilities = self.predict_proba(X)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+    def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
+        """Return the trees."""
+        return HistGradientBoostingClassifier(
+            learning_rate=self.learning_rate,
+            max_iter=self.iterations,
+            min_samples_leaf=int(np.clip(self.leaf_share * len(rows), 1, 20)),
+            early_stopping=False,
+            random_state=self.random_state,
+        ).fit(rows, labels, weights)

@@ -1,4 +1,4 @@
-"""What all networks share: from labels and weights to tensors, training, and probabilities."""
+"""Base of the network models: from labels and weights to tensors, training, and probabilities."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from c2tc_pipeline.common.devices import Place, on_device, resolve_device
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.early_stopping import ValidationRows
-from c2tc_pipeline.evaluation.models.weights import checked_weights
-from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train
+from c2tc_pipeline.evaluation.models.base import ProbabilityClassifier, checked_weights
+from c2tc_pipeline.evaluation.training import Recipe, ValidationRows, recipe_named, train
 
 # Rows that go through a network at once when it predicts.
 _BLOCK_ROWS = 65_536
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator):
+class NetworkClassifier(ProbabilityClassifier):
     """Base of classifiers that are torch networks.
 
-    A subclass stores its parameters, ``recipe``, ``device`` and ``random_state`` among them, and says in
-    :meth:`build` what the network looks like. Where a network needs longer or shorter steps than others,
-    :attr:`rate_factor` says so, once for every training set.
+    A subclass stores its parameters, ``recipe``, ``device`` and ``random_state`` among them, and returns the network
+    from :meth:`build`. :attr:`rate_factor` scales the steps of a network, alike for every training set.
     """
 
     rate_factor = 1.0
-    """By what a recipe's learning rate is multiplied under AdamW; under SGD a recipe is taken as it is written."""
+    """Multiplies a recipe's learning rate under AdamW; not under SGD."""
 
     recipe: str | Recipe
     device: str
@@ -40,29 +37,15 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network from ``features`` numbers to ``classes`` numbers a row."""
+        """Return an untrained network from ``features`` numbers to ``classes`` numbers per row."""
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None
     ) -> NetworkClassifier:
-        """Train the network.
+        """Train the network on rows X, best in [0, 1], their classes y and how much each row counts.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            Numbers, best in [0, 1]; one row is enough.
-        y : array of shape (n,)
-            Classes; if there is one only, it is predicted for every row.
-        sample_weight : array of shape (n,), optional
-            How much each row counts.
-        validation : pair of arrays, optional
-            Rows and classes that the network is not trained on: the weights that did best on them are kept, and with
-            the recipe's ``patience`` training may end early. Rows of classes that are not in ``y`` are passed over.
-
-        Returns
-        -------
-        NetworkClassifier
-            The model itself.
+        With ``validation``, rows and classes that it is not trained on, the weights that did best on these are kept,
+        and with the recipe's ``patience`` training may end early; rows of other classes than ``y`` are ignored.
         """
         recipe, device = self.own_recipe(), resolve_device(self.device)
         rows, labels = validate_data(self, X, y, dtype=np.float32, order="C")
@@ -83,6 +66,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def own_recipe(self) -> Recipe:
+        """Return the recipe with the model's rate factor."""
         recipe = recipe_named(self.recipe)
         if recipe.optimiser != "adamw":
             return recipe
@@ -112,11 +96,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             return torch.cat(blocks).numpy()
 
         return on_device("network prediction", resolve_device(self.device), attempt)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of each row."""
-        probabilities = self.predict_proba(X)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
 from c2tc_pipeline.pipeline.assets.condense import condense_assets
 from c2tc_pipeline.pipeline.assets.encode import encode_assets
 from c2tc_pipeline.pipeline.assets.evaluate import evaluate_assets
 from c2tc_pipeline.pipeline.assets.ingest import ingest_assets
 from c2tc_pipeline.pipeline.assets.report import report_assets
+from c2tc_pipeline.pipeline.steps import AssetOptions
 
 
 def all_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:

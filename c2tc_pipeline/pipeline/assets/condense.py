@@ -4,9 +4,9 @@ import dagster as dg
 import numpy as np
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.values import AllocationPlan, EncodedTable, TableEncoder
-from c2tc_pipeline.tables.validated import ValidatedTable
+from c2tc_pipeline.pipeline.steps import AssetOptions
+from c2tc_pipeline.pipeline.values import AllocationPlan, EncodedRows, TableEncoder
+from c2tc_pipeline.tables.table import Table
 
 GROUP = "condense"
 
@@ -19,17 +19,14 @@ def condense_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         partitions_def=options.partitions.grid,
         description="How many condensed rows each class gets (HFILS, or another allocator), over its loss curves.",
     )
-    def cluster_allocation(context: dg.AssetExecutionContext, encoded_table: EncodedTable):  # type: ignore[no-untyped-def]
-        from c2tc_pipeline.condensation.job import make_condenser
+    def cluster_allocation(context: dg.AssetExecutionContext, encoded_table: EncodedRows):  # type: ignore[no-untyped-def]
         from c2tc_pipeline.condensation.stages import StageClock
+        from c2tc_pipeline.condensation.steps import make_condenser
 
         with options.step(context) as step:
             condenser = make_condenser(step.spec, step.ratio, device=step.clustering_device, cache_dir=step.cache.path)
             condenser.check_classes(encoded_table.classes, np.diff(encoded_table.edges))
-            clock = StageClock(step.progress)
-            plan = condenser.plan_sorted(
-                encoded_table.rows, encoded_table.edges, validation=encoded_table.validation, clock=clock
-            )
+            plan = condenser.plan(encoded_table, clock=StageClock(step.progress))
             return step.result(
                 plan,
                 metadata={
@@ -47,24 +44,21 @@ def condense_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
     )
     def condensed_table(  # type: ignore[no-untyped-def]
         context: dg.AssetExecutionContext,
-        validated_table: ValidatedTable,
+        validated_table: Table,
         encoder: TableEncoder,
-        encoded_table: EncodedTable,
+        encoded_table: EncodedRows,
         cluster_allocation: AllocationPlan,
     ):
-        from c2tc_pipeline.condensation.job import condense_planned
+        from c2tc_pipeline.condensation.stages import StageClock
+        from c2tc_pipeline.condensation.steps import assemble, make_condenser, refuse_repeated
 
         with options.step(context) as step:
-            table = condense_planned(
-                step.spec,
-                step.ratio,
-                validated_table,
-                encoder,
-                encoded_table,
-                cluster_allocation,
-                device=step.clustering_device,
-                listener=step.progress,
-            )
+            clock = StageClock(step.progress)
+            condenser = make_condenser(step.spec, step.ratio, device=step.clustering_device)
+            clusters = condenser.cluster(encoded_table, cluster_allocation, clock=clock)
+            plan, name = cluster_allocation, step.spec.name
+            table = assemble(validated_table, encoder, encoded_table, plan, clusters, condenser, name=name, clock=clock)
+            refuse_repeated(table, step.spec)
             return step.result(
                 table,
                 metadata={

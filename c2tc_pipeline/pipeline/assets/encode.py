@@ -3,9 +3,9 @@
 import dagster as dg
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
+from c2tc_pipeline.pipeline.steps import AssetOptions
 from c2tc_pipeline.pipeline.values import TableEncoder
-from c2tc_pipeline.tables.validated import ValidatedTable
+from c2tc_pipeline.tables.table import Table
 
 GROUP = "encode"
 
@@ -18,13 +18,12 @@ def encode_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         partitions_def=options.partitions.datasets,
         description="The hybrid encoder (HCFE), fitted to the training rows; the autoencoder's weights are cached.",
     )
-    def encoder(context: dg.AssetExecutionContext, validated_table: ValidatedTable):  # type: ignore[no-untyped-def]
-        from c2tc_pipeline.condensation.job import make_encoder
-        from c2tc_pipeline.condensation.steps import fit_encoder
+    def encoder(context: dg.AssetExecutionContext, validated_table: Table):  # type: ignore[no-untyped-def]
+        from c2tc_pipeline.condensation.steps import fit_encoder, make_encoder
 
         with options.step(context) as step:
             unfitted = make_encoder(step.spec, device=step.device, cache_dir=step.cache.path)
-            fitted = fit_encoder(unfitted, validated_table.prepared())
+            fitted = fit_encoder(unfitted, validated_table)
             return step.result(
                 fitted,
                 metadata={**metadata.of_encoder(fitted), "device": step.device},
@@ -36,22 +35,12 @@ def encode_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         description="The training rows as numbers in [0, 1], sorted by class, with validation rows beside them.",
     )
     def encoded_table(  # type: ignore[no-untyped-def]
-        context: dg.AssetExecutionContext, validated_table: ValidatedTable, encoder: TableEncoder
+        context: dg.AssetExecutionContext, validated_table: Table, encoder: TableEncoder
     ):
-        from c2tc_pipeline.condensation.partition import ClassOrder
-        from c2tc_pipeline.condensation.steps import encode_table
+        from c2tc_pipeline.condensation.steps import encode
 
         with options.step(context) as step:
-            prepared = validated_table.prepared()
-            by_class = ClassOrder.of(prepared.y.to_numpy())
-            validation = validated_table.part("validation")
-            encoded = encode_table(
-                encoder,
-                prepared,
-                by_class,
-                validation=None if validation.empty else validation,
-                origin=validated_table.training_digest(),
-            )
+            encoded = encode(encoder, validated_table, origin=validated_table.training_digest())
             return step.result(encoded, metadata=metadata.of_encoded(encoded, encoder))
 
     return [encoder, encoded_table]

@@ -4,9 +4,9 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.values import CondensedTable
-from c2tc_pipeline.tables.validated import ValidatedTable
+from c2tc_pipeline.pipeline.steps import AssetOptions
+from c2tc_pipeline.pipeline.values import CondensedTable, EncodedRows
+from c2tc_pipeline.tables.table import Table
 
 GROUP = "evaluate"
 
@@ -21,16 +21,18 @@ def evaluate_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         "rows and on the whole table.",
     )
     def evaluation_scores(  # type: ignore[no-untyped-def]
-        context: dg.AssetExecutionContext, validated_table: ValidatedTable, condensed_table: CondensedTable
+        context: dg.AssetExecutionContext,
+        validated_table: Table,
+        encoded_table: EncodedRows,
+        condensed_table: CondensedTable,
     ):
-        from c2tc_pipeline.evaluation.scores import evaluate_condensed
+        from c2tc_pipeline.evaluation.scores import rows_to_score, score_rows
 
         with options.step(context) as step:
             chosen = step.spec.evaluation
-            scores = evaluate_condensed(
+            scores = score_rows(
                 condensed_table,
-                validated_table.part("train"),
-                validated_table.part("test"),
+                *rows_to_score(condensed_table.encoder, validated_table, encoded_table),
                 models=chosen.models,
                 seeds=range(chosen.seeds),
                 recipe=chosen.recipe,

@@ -3,15 +3,15 @@
 from datetime import timedelta
 
 import dagster as dg
-import pandas as pd
 
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
-from c2tc_pipeline.pipeline.baseline import baseline_schema
-from c2tc_pipeline.pipeline.deliveries import SOURCE_TAG
-from c2tc_pipeline.tables.acceptance import baseline_of, refuse_unfit
-from c2tc_pipeline.tables.delivery import read_delivery
-from c2tc_pipeline.tables.validated import validate_table
+from c2tc_pipeline.pipeline.ledger import SOURCE_TAG
+from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
+from c2tc_pipeline.tables.blocks import Blocks
+from c2tc_pipeline.tables.fingerprint import fingerprint_size
+from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures
+from c2tc_pipeline.tables.table import learn_table
 
 GROUP = "ingest"
 # Tables come when they come; a week in which none of them changed is worth a look, a month is not in order.
@@ -29,17 +29,17 @@ def ingest_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
     )
     def raw_table(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
         with options.step(context) as step:
-            delivery = read_delivery(options.catalogue.resolve_source(step.spec))
+            blocks = Blocks.of_source(options.catalogue.resolve_source(step.spec))
+            size = fingerprint_size(blocks.version)
             return step.result(
-                delivery.frame,
-                version=delivery.digest,
-                tags={SOURCE_TAG: delivery.fingerprint},
+                blocks,
+                version=blocks.digest,
+                tags={SOURCE_TAG: blocks.version},
                 metadata={
-                    **metadata.of_frame(delivery.frame),
-                    "source": delivery.shown_address,
-                    "source_version": delivery.fingerprint,
-                    **({} if delivery.size is None else {"source_bytes": delivery.size}),
-                    **metadata.of_classes(delivery.frame, step.spec.label),
+                    **metadata.of_blocks(blocks, step.spec.label),
+                    "source": blocks.shown,
+                    "source_version": blocks.version,
+                    **({} if size is None else {"source_bytes": size}),
                 },
             )
 
@@ -49,19 +49,19 @@ def ingest_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
         description="The table with a role for every column, a schema for later deliveries, and a side of the split "
         "(train, validation or test) for every row.",
     )
-    def validated_table(context: dg.AssetExecutionContext, raw_table: pd.DataFrame):  # type: ignore[no-untyped-def]
+    def validated_table(context: dg.AssetExecutionContext, raw_table: Blocks):  # type: ignore[no-untyped-def]
         with options.step(context) as step:
-            # The blocking check on raw_table has done so already, unless somebody launched this asset alone.
-            refuse_unfit(raw_table, step.spec, baseline_schema(step.io_manager, step.spec))
-            table = validate_table(raw_table, step.spec)
+            # The blocking check on raw_table has done so already, unless this asset was launched alone.
+            if failures := fit_failures(raw_table, step.spec, baseline_schema(step.io_manager, step.spec)):
+                raise InputError(failure_sentence(failures, step.spec))
+            table = learn_table(raw_table, label=step.spec.label, roles=step.spec.roles, split=step.spec.split)
             return step.result(
                 table,
                 metadata={
-                    **metadata.of_frame(table.frame),
+                    **metadata.of_blocks(raw_table, table.label),
                     **metadata.of_sides(table),
                     **metadata.of_notices(table.notices),
-                    **metadata.same_columns(table.frame, "raw_table"),
-                    **metadata.of_classes(table.frame, table.label),
+                    **metadata.same_columns(raw_table.columns, "raw_table"),
                     "roles": metadata.roles_table(table.roles),
                     "baseline": baseline_of(step.spec),
                     "source_version": step.io_manager.version_read("raw_table", step.partition) or "",

@@ -4,7 +4,7 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline.pipeline.asset_options import AssetOptions
+from c2tc_pipeline.pipeline.steps import AssetOptions
 from c2tc_pipeline.pipeline.values import CondensedTable
 
 GROUP = "report"

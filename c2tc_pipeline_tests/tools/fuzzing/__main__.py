@@ -1,72 +1,118 @@
-"""Run the fuzz targets: ``python -m c2tc_pipeline_tests.tools.fuzzing --cases 100000``."""
+"""Run the fuzz targets with hypothesis, or with atheris, which keeps the cases that reach new branches."""
 
 from __future__ import annotations
 
-import json
+import faulthandler
+import itertools
+import mmap
+import multiprocessing
+import random
+import resource
 import sys
 import tempfile
-from dataclasses import asdict
+import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from c2tc_pipeline_tests.tools.fuzzing.corpus import make_corpus
-from c2tc_pipeline_tests.tools.fuzzing.runner import Figures, made_case, run_cases
-from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS
-
-# Cases of the readers that take longer are fewer.
-SHARES = {"csv": 4, "gzip": 2, "parquet": 4, "catalogue": 2, "encoder": 2, "condensed": 0.5, "store": 0.5}
+# Targets of little code get fewer cases.
+SHARES = {"csv": 4.0, "gzip": 2.0, "parquet": 4.0, "catalogue": 2.0, "encoder": 2.0, "condensed": 0.5, "store": 0.5}
+ADDRESS_SPACE = 3 << 30
+HANG_SECONDS = 60
 
 
 @click.command()
 @click.option("--cases", type=click.IntRange(1), default=2_000, show_default=True, help="Cases in all.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same cases.")
-@click.option("--target", "chosen", type=click.Choice(sorted(TARGETS)), multiple=True, help="Only this; repeatable.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the figures and the inputs that crashed.")
-def main(cases: int, seed: int, chosen: tuple[str, ...], out: Path | None) -> None:
-    """Feed readers with hostile input; exit code 1 if any of it crashed one."""
-    targets = chosen or tuple(TARGETS)
-    weight = sum(SHARES.get(name, 1) for name in targets)
-    with tempfile.TemporaryDirectory(prefix="c2tc-fuzz-") as name:
-        good = Path(name, "good")
-        make_corpus(good)
-        click.echo(f"{'target':<12}{'cases':>9}{'values':>9}{'refusals':>10}{'crashes':>9}{'seconds':>9}")
-        done = []
-        for target in targets:
-            share = max(1, round(cases * SHARES.get(target, 1) / weight))
-            figures = run_cases(target, good, seed=seed, cases=share)
-            done.append(figures)
-            _print(figures)
-            if out is not None:
-                _keep(figures, good, seed, out)
-    total = Figures("all")
-    for figures in done:
-        total.cases += figures.cases
-        total.values += figures.values
-        total.refusals += figures.refusals
-        total.seconds += figures.seconds
-        total.crashes += figures.crashes
-    _print(total)
-    sys.exit(1 if total.crashes else 0)
+@click.option("--seed", type=click.IntRange(1), default=1, help="The same seed makes the same cases.")
+@click.option("--target", "chosen", multiple=True, help="Only this target; repeatable.")
+@click.option("--atheris", is_flag=True, help="Guide the cases by coverage; needs the extra fuzz.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/fuzzing"), help="Folder for failed cases.")
+def main(cases: int, seed: int, chosen: tuple[str, ...], atheris: bool, out: Path) -> None:
+    """Feed every reader with hostile input; exit with code 1 if any of it crashed one."""
+    if atheris:
+        import atheris as driver
+
+        with driver.instrument_imports(include=["c2tc_pipeline", "yaml"], enable_loader_override=False):
+            from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS
+    else:
+        from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS
+    if unknown := set(chosen) - set(TARGETS):
+        raise click.BadParameter(f"{', '.join(unknown)}; choose from {', '.join(TARGETS)}", param_hint="--target")
+    shares = {name: SHARES.get(name, 1.0) for name in chosen or TARGETS}
+    failed = []
+    for name, share in shares.items():
+        # A process for each target: a crash in compiled code ends only that one.
+        count = max(1, round(cases * share / sum(shares.values())))
+        process = multiprocessing.get_context("fork").Process(target=run, args=(name, count, seed, atheris, out))
+        process.start()
+        process.join()
+        failed += [name] if process.exitcode else []
+    if failed:
+        sys.exit(f"Crashed: {', '.join(failed)}; the cases are in {out}.")
 
 
-def _print(figures: Figures) -> None:
-    counts = f"{figures.cases:>9}{figures.values:>9}{figures.refusals:>10}{len(figures.crashes):>9}"
-    click.echo(f"{figures.target:<12}{counts}{figures.seconds:>9.0f}")
-    if figures.target != "all":
-        for where, count in figures.distinct.most_common():
-            example = next(crash for crash in figures.crashes if crash.where == where)
-            click.echo(f"    {count} x {where}; case {example.number}: {example.told[:300]}")
-    sys.stdout.flush()
+def run(name: str, cases: int, seed: int, atheris: bool, out: Path) -> None:
+    """Run one target; a case that ends this process stays in the output folder."""
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import seed as seeded
 
+    from c2tc_pipeline_tests.tools.fuzzing.corpus import make_files
+    from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS, run_case
 
-def _keep(figures: Figures, good: Path, seed: int, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"{figures.target}.json").write_text(json.dumps(asdict(figures), indent=1) + "\n")
-    for where in figures.distinct:
-        crash = next(crash for crash in figures.crashes if crash.where == where)
-        content = made_case(figures.target, good, seed, crash.number)
-        (out / f"{figures.target}-{crash.number}.bin").write_bytes(content)
+    kept = out / f"{name}.bin"
+    counts: Counter[str] = Counter()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="c2tc-fuzz-") as folder:
+        good = Path(folder, "good")
+        make_files(name, good)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE if Path("/proc").exists() else 0
+        resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, resource.RLIM_INFINITY))
+
+        @seeded(seed)
+        @settings(max_examples=cases, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @given(TARGETS[name][0](good))
+        def test(case: bytes) -> None:
+            kept.write_bytes(case)
+            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+            counts[run_case(name, case, good)] += 1
+
+        def report() -> None:
+            faulthandler.cancel_dump_traceback_later()
+            kept.unlink(missing_ok=True)
+            found = f"{counts['value']:>8} values{counts['refusal']:>8} refusals"
+            click.echo(f"{name:<12}{counts.total():>8} cases{found}{time.monotonic() - begun:>7.0f} s")
+            sys.stdout.flush()
+
+        if atheris:
+            _run_atheris(test.hypothesis.fuzz_one_input, cases, seed, Path(folder), report)  # type: ignore[attr-defined]
+        else:
+            test()
+            report()
+
+
+def _run_atheris(
+    test: Callable[[bytes], object], cases: int, seed: int, folder: Path, report: Callable[[], None]
+) -> None:
+    """Mutate the bytes from which hypothesis draws; atheris ends the process."""
+    import atheris
+
+    runs = itertools.count(1)
+
+    def once(data: bytes) -> None:
+        test(data)
+        if next(runs) == cases:
+            report()
+
+    # Shorter inputs end before a case is complete.
+    (folder / "seeds").mkdir()
+    for number in range(50):
+        (folder / "seeds" / str(number)).write_bytes(random.Random(f"{seed} {number}").randbytes(2048))
+    options = [f"-runs={cases}", f"-seed={seed}", "-max_len=4096", "-len_control=0", f"-artifact_prefix={folder}/"]
+    atheris.Setup([sys.argv[0], *options, str(folder / "seeds")], once)
+    atheris.Fuzz()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How the pipeline bears a large catalogue and many runs: measurements, and the small versions of them that are tests.
+"""Load measurements of the pipeline, whose small versions are tests; ``docs/load.md`` has results.
 
-``python -m c2tc_pipeline_tests.tools.load --help`` lists the commands; ``docs/load.md`` has what they told.
+``python -m c2tc_pipeline_tests.tools.load --help`` lists the commands.
 """

@@ -1,4 +1,4 @@
-"""The measurements of docs/load.md: its commands are ``catalogue``, ``run``, ``backfill``, ``soak``."""
+"""The commands that measure what docs/load.md reports."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 SIZES = (30, 100, 300)
+FINAL = ("SUCCESS", "FAILURE", "CANCELED")
 
 
 def _table(title: str, rows: Iterable[tuple[Any, ...]], names: tuple[str, ...]) -> None:
@@ -37,39 +38,25 @@ def main() -> None:
 @main.command()
 @click.argument("sizes", nargs=-1, type=click.IntRange(1))
 def catalogue(sizes: tuple[int, ...]) -> None:
-    """Definitions, ticks and pages of catalogues of SIZES tables times three ratios; 30, 100 and 300 by default."""
+    """Definitions and ticks of catalogues of SIZES tables times three ratios; 30, 100 and 300 by default."""
     from c2tc_pipeline.pipeline.instance import open_instance
-    from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
-    from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue, record_everything
-    from c2tc_pipeline_tests.tools.load.definitions import load_definitions, validate_definitions
-    from c2tc_pipeline_tests.tools.load.pages import launch, pages
-    from c2tc_pipeline_tests.tools.load.ticks import schedule_ticks, sensor_ticks, step_frame
+    from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all
+    from c2tc_pipeline_tests.tools.load import catalogues as measure
 
     for size in sizes or SIZES:
         with _folder() as folder:
-            tables = make_catalogue(folder, size)
+            tables = measure.make_catalogue(folder, size)
             with open_instance(folder / "home") as instance:
-                looks = [*sensor_ticks(instance, tables, "nothing made")]
-                looks += schedule_ticks(instance, tables, "nothing made")
-                records = record_everything(instance, tables)
-                looks += sensor_ticks(instance, tables, "all made")
-                looks += schedule_ticks(instance, tables, "all made")
-                looks += [step_frame(instance, tables, asset) for asset in ("encoded_table", "condensed_table")]
-            loaded, (wall, cpu) = load_definitions(folder), validate_definitions(folder)
-            _table(
-                f"{size} tables, {records} materialisations: loading",
-                [
-                    ("definitions", loaded.seconds, loaded.cpu, loaded.grown_mb, loaded.held_mb),
-                    ("dagster definitions validate", wall, cpu, "", ""),
-                ],
-                ("what", "seconds", "CPU seconds", "MB more", "MB in all"),
-            )
-            names = ("who", "seconds", "CPU seconds", "statements", "records", "runs asked for")
-            _table(f"{size} tables: ticks", (tuple(asdict(tick).values()) for tick in looks), names)
-            with Site(folder) as site, running_dashboard(site) as dashboard:
-                answers = [*pages(dashboard), launch(dashboard, next(iter(tables)))]
-            rows = [(page.name, page.seconds, page.size) for page in answers]
-            _table(f"{size} tables: pages", rows, ("page", "seconds", "bytes"))
+                ticks = []
+                for _ in range(2):  # nothing made, all made
+                    ticks += [*measure.sensor_ticks(instance, tables), *measure.schedule_ticks(instance, tables)]
+                    record_all(instance, tables)
+                ticks += [measure.step_begin(instance, tables, asset) for asset in ("encoded_table", "condensed_table")]
+            loading = [("definitions", *measure.load_definitions(folder))]
+            loading.append(("dagster definitions validate", measure.validate_definitions(folder), 0.0))
+            _table(f"{size} tables: loading", loading, ("what", "CPU seconds", "MB more"))
+            names = ("evaluation", "CPU seconds", "statements", "records", "runs requested")
+            _table(f"{size} tables: ticks", (tuple(asdict(tick).values()) for tick in ticks), names)
 
 
 @main.command()
@@ -77,95 +64,75 @@ def catalogue(sizes: tuple[int, ...]) -> None:
 @click.option("--minutes", type=float, default=15.0, show_default=True, help="For both jobs together.")
 def backfill(tables: int, minutes: float) -> None:
     """Backfill a whole catalogue through the queue: first the ingest, then the cells of what was ingested."""
+    import dagster as dg
+
     from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST
     from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
-    from c2tc_pipeline_tests.tools.load.backfill import backfill as launch
+    from c2tc_pipeline_tests.tools.load import backfill as measure
     from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
-    from c2tc_pipeline_tests.tools.load.cpu import adopt_orphans, cpu_of_children, wait_for_all
 
-    adopt_orphans()
+    measure.adopt_orphans()
     with _folder() as folder, Site(folder) as site:
         known = make_catalogue(folder, tables)
         with site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
-            ingest = launch(site, dashboard, INGEST, list(known), 30.0 * minutes)
-            ingested = site.instance.get_materialized_partitions(_key(INGEST[-1]))
+            ingest = measure.backfill(site, dashboard, INGEST, list(known), 30.0 * minutes)
+            ingested = site.instance.get_materialized_partitions(dg.AssetKey(INGEST[-1]))
             cells = [f"{name}|{ratio!r}" for name in known if name in ingested for ratio in known[name].ratios]
-            condense = launch(site, dashboard, CONDENSE, cells, 30.0 * minutes)
-        wait_for_all()
+            condense = measure.backfill(site, dashboard, CONDENSE, cells, 30.0 * minutes)
         rows = [
-            (
-                name,
-                told.wanted,
-                told.queued_after,
-                told.most_at_once,
-                told.ended["SUCCESS"],
-                told.ended["FAILURE"],
-                told.ended["CANCELED"],
-                told.seconds,
-                told.per_minute,
-            )
-            for name, told in (("ingest_job", ingest), ("condense_job", condense))
+            (name, each.wanted, each.max_concurrent, *(each.ended[state] for state in FINAL), each.seconds)
+            for name, each in (("ingest_job", ingest), ("condense_job", condense))
         ]
-        names = (
-            "job",
-            "partitions",
-            "all queued after s",
-            "most at once",
-            "succeeded",
-            "failed",
-            "cancelled",
-            "seconds",
-            "a minute",
-        )
+        names = ("job", "partitions", "concurrent runs", *map(str.lower, FINAL), "seconds")
         _table(f"Backfill of {tables} tables, at most {minutes:g} minutes", rows, names)
-        click.echo(f"\nDaemon, dashboard, code servers and runs: {cpu_of_children():.0f} CPU seconds.")
+        click.echo(f"\nDaemon, dashboard, code servers and runs: {measure.cpu_of_children():.0f} CPU seconds.")
 
 
 @main.command()
-@click.option("--times", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--tables", type=click.IntRange(1), default=12, show_default=True)
+def prompt(tables: int) -> None:
+    """CPU seconds of ``c2tc run`` over a whole catalogue: all runs in one process."""
+    import os
+    import subprocess
+    import sys
+
+    from c2tc_pipeline_tests.tools.load.backfill import cpu_of_children
+    from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
+
+    with _folder() as folder:
+        make_catalogue(folder, tables)
+        environment = {**os.environ, "C2TC_CATALOGUE": "catalog.yaml", "C2TC_CACHE_DIR": str(folder / "cache")}
+        for name in ("first time", "up to date"):
+            before = cpu_of_children()
+            command = [sys.executable, "-m", "c2tc_pipeline", "run"]
+            subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+            click.echo(f"c2tc run, {tables} tables, {name}: {cpu_of_children() - before:.0f} CPU seconds.")
+
+
+@main.command()
 @click.option("--steps", type=click.Choice(["apart", "together"]), default="apart", show_default=True)
-@click.option("--forked/--fresh", default=True, show_default=True, help="Copies of a prepared process, or new ones.")
-def run(times: int, steps: str, forked: bool) -> None:
+def run(steps: str) -> None:
     """CPU seconds of a run of each job, for one small table."""
-    from c2tc_pipeline_tests.tools.load.run_cost import run_costs
+    from c2tc_pipeline_tests.tools.load.backfill import run_costs
 
-    for _ in range(times):
-        with _folder() as folder:
-            costs = run_costs(folder / "site", forked=forked, C2TC_STEPS=steps)
-            _table("A run", costs, ("job", "CPU seconds"))
-
-
-def _key(asset: str) -> Any:
-    import dagster as dg
-
-    return dg.AssetKey(asset)
+    with _folder() as folder:
+        _table("A run", run_costs(folder / "site", C2TC_STEPS=steps), ("job", "CPU seconds"))
 
 
 @main.command()
-@click.option("--times", type=click.IntRange(0), default=200, show_default=True, help="Runs in one process.")
-@click.option("--launched", type=click.IntRange(0), default=12, show_default=True, help="Runs by the daemon.")
-@click.option("--minutes", type=float, default=60.0, show_default=True, help="For each of the two, at most.")
-def soak(times: int, launched: int, minutes: float) -> None:
-    """Make one small table again and again, and fit a line to what it costs."""
-    from c2tc_pipeline_tests.tools.load.soak import Sample, soak_in_one_process, soak_through_the_daemon
+@click.option("--times", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--minutes", type=float, default=60.0, show_default=True, help="At most.")
+def soak(times: int, minutes: float) -> None:
+    """Make one small table repeatedly in this process, and fit a line to what it costs."""
+    from c2tc_pipeline_tests.tools.load.soak import soak as measure
 
-    for name, measure, wanted in (
-        ("in one process", soak_in_one_process, times),
-        ("by the daemon", soak_through_the_daemon, launched),
-    ):
-        if not wanted:
-            continue
-        with _folder() as folder:
-            told = measure(folder / "soak", wanted, 60.0 * minutes)
-        if not told.samples:
-            raise click.ClickException(f"Not one materialisation {name} ended in {minutes:g} minutes; give it more.")
-        first, last = told.samples[len(told.samples) // 4], told.samples[-1]
-        rows = [
-            (field, float(asdict(first)[field]), float(asdict(last)[field]), round(told.slope(field), 6))
-            for field in Sample.__dataclass_fields__
-        ]
-        title = f"{len(told.samples)} materialisations {name}"
-        _table(title, rows, ("what", "after a quarter", "at the end", "more a run"))
+    with _folder() as folder:
+        soaked = measure(folder / "soak", times, 60.0 * minutes)
+    if not soaked.samples:
+        raise click.ClickException(f"Not one materialisation ended in {minutes:g} minutes; give it more.")
+    first, last = asdict(soaked.samples[len(soaked.samples) // 4]), asdict(soaked.samples[-1])
+    rows = [(name, float(first[name]), float(last[name]), round(soaked.slope(name), 6)) for name in first]
+    _table(f"{len(soaked.samples)} materialisations", rows, ("what", "after a quarter", "at the end", "more per run"))
 
 
 if __name__ == "__main__":

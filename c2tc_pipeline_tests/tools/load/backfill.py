@@ -1,96 +1,100 @@
-"""A backfill of many partitions through the real queue: how fast, and never more runs at once than allowed."""
+"""A backfill of many partitions through the queue, and the CPU seconds of runs with all their processes (on Linux)."""
 
 from __future__ import annotations
 
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import dagster as dg
 
-from c2tc_pipeline.pipeline.schedules import UNFINISHED
-from c2tc_pipeline_tests.pipeline.live import Dashboard, Site
+from c2tc_pipeline.pipeline.jobs import UNFINISHED
+from c2tc_pipeline_tests.pipeline.faulty_definitions import _tags
+from c2tc_pipeline_tests.pipeline.live import CELL, TABLE, Dashboard, Site
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 _LAUNCH = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) { __typename
     ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
-_AT_WORK = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_CANCEL = "mutation($id: String!) { cancelPartitionBackfill(backfillId: $id) { __typename } }"
+_RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass
 class Progress:
-    """What became of a backfill.
-
-    Parameters
-    ----------
-    wanted : int
-        Partitions of it.
-    queued_after : float or None
-        Seconds until each had its run in the queue.
-    most_at_once : int
-        Runs at work at the same time, at most.
-    ended : Counter
-        Runs by their last state.
-    seconds : float
-        How long it was watched.
-    """
+    """A backfill: its partitions, the largest number of concurrent runs, runs by final status, and seconds."""
 
     wanted: int
-    queued_after: float | None = None
-    most_at_once: int = 0
+    max_concurrent: int = 0
     ended: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    @property
-    def per_minute(self) -> float:
-        """Runs that succeeded in a minute."""
-        return 60.0 * self.ended["SUCCESS"] / self.seconds
 
-
-def backfill(site: Site, dashboard: Dashboard, assets: Sequence[str], keys: Sequence[str], longest: float) -> Progress:
-    """Launch partitions of some assets, and watch until all have ended or the time is up; what is left is cancelled.
+def backfill(site: Site, dashboard: Dashboard, assets: Sequence[str], keys: Sequence[str], timeout: float) -> Progress:
+    """Launch partitions of some assets, and wait until all have ended or the timeout; cancel what is left.
 
     The site's daemon must be running.
-
-    Parameters
-    ----------
-    site, dashboard : Site, Dashboard
-        Where.
-    assets, keys : sequence of str
-        What.
-    longest : float
-        Seconds.
     """
-    answer = dashboard.ask(
-        _LAUNCH,
-        params={"assetSelection": [{"path": [asset]} for asset in assets], "partitionNames": list(keys)},
-    )["launchPartitionBackfill"]
+    params = {"assetSelection": [{"path": [asset]} for asset in assets], "partitionNames": list(keys)}
+    answer = dashboard.ask(_LAUNCH, params=params)["launchPartitionBackfill"]
     assert answer["__typename"] == "LaunchBackfillSuccess", answer
-    identity = answer["backfillId"]
-    chosen = {"dagster/backfill": identity}
-    told = Progress(len(keys))
+    chosen = dg.RunsFilter(tags={"dagster/backfill": answer["backfillId"]})
+    progress = Progress(len(keys))
     began = time.monotonic()
     while True:
-        told.seconds = time.monotonic() - began
-        states = Counter(run.status for run in site.instance.get_runs(dg.RunsFilter(tags=chosen)))
-        if states.total() == len(keys) and told.queued_after is None:
-            told.queued_after = told.seconds
-        told.most_at_once = max(told.most_at_once, sum(states[state] for state in _AT_WORK))
-        done = states.total() == len(keys) and not any(states[state] for state in UNFINISHED)
-        if done or told.seconds > longest:
+        states = Counter(run.status for run in site.instance.get_runs(chosen))
+        progress.max_concurrent = max(progress.max_concurrent, sum(states[state] for state in _RUNNING))
+        progress.seconds = time.monotonic() - began
+        if states.total() == len(keys) and not any(states[state] for state in UNFINISHED):
             break
-        # All runs are read each time, on the machine that has them to make.
+        if progress.seconds > timeout:
+            dashboard.ask(_CANCEL, id=answer["backfillId"])
+            site.wait_until(lambda: not site.runs(*UNFINISHED))
+            break
+        # Each poll reads all runs, on the machine that executes them.
         time.sleep(2)
-    if not done:
-        _cancel(site, dashboard, identity)
-    told.ended = Counter(run.status.value for run in site.instance.get_runs(dg.RunsFilter(tags=chosen)))
-    return told
+    progress.ended = Counter(run.status.value for run in site.instance.get_runs(chosen))
+    return progress
 
 
-def _cancel(site: Site, dashboard: Dashboard, identity: str) -> None:
-    """Cancel a backfill with its queued runs, and wait for those that are at work."""
-    dashboard.ask(
-        "mutation($id: String!) { cancelPartitionBackfill(backfillId: $id) { __typename } }",
-        id=identity,
-    )
-    site.wait_until(lambda: not site.runs(*UNFINISHED))
+def adopt_orphans() -> None:
+    """Become the parent of processes whose parent ends, so that they are counted."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def cpu_of_children() -> float:
+    """Wait for all children, and return the CPU seconds of all that were waited for, and of their children."""
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return used.ru_utime + used.ru_stime
+
+
+def run_costs(folder: Path, **environment: str) -> Iterator[tuple[str, float]]:
+    """Yield each job of one small table with its CPU seconds, executed in a new process as Dagster's launcher does."""
+    adopt_orphans()
+    with Site(folder) as site:
+        site.add(TABLE, mixed_table(200))
+        for job, partition in (("ingest_job", TABLE), ("condense_job", CELL)):
+            before = cpu_of_children()
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "dagster", "job", "execute", "-m", "c2tc_pipeline.definitions"),
+                    *("-j", job, "--tags", json.dumps(_tags(partition))),
+                ],
+                env={**os.environ, **site._environment, **environment},
+                cwd=site.folder,
+                capture_output=True,
+                check=True,
+            )
+            yield job, cpu_of_children() - before

@@ -1,58 +1,182 @@
-"""Catalogues of many tiny tables, and instances in which all of them were made."""
+"""Catalogues of many small tables: what sensors, schedules, steps and definitions cost with them."""
 
 from __future__ import annotations
 
 import copy
+import datetime
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import dagster as dg
+import sqlalchemy
 import yaml
 
+from c2tc_pipeline.definitions import build_defs
+from c2tc_pipeline.pipeline.jobs import nightly_schedules
+from c2tc_pipeline.pipeline.ledger import Ledger
+from c2tc_pipeline.pipeline.sensors import source_sensor
+from c2tc_pipeline.pipeline.versioning import BY_CELL, Partitions
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
-from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-RATIOS = (0.1, 0.05, 0.02)
+NIGHT = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
 ROWS = 200
-# As little as a run can do: no search, one training of the quickest model.
+# As little work as a run can have: no search, one training of the quickest model.
 QUICK = {
-    "ratios": list(RATIOS),
+    "ratios": [0.1, 0.05, 0.02],
     "settings": {"allocation": "ratio"},
     "evaluation": {"seeds": 1, "models": ["logistic"]},
 }
+# The ways in which the pipeline itself reads events.
+_READERS = ("get_latest_tags_by_partition", "get_latest_storage_id_by_partition", "fetch_materializations")
+_LOAD = """
+import json, resource, time
+from c2tc_pipeline import definitions
+before, cpu = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+definitions.build_defs().get_repository_def().get_all_jobs()
+cpu, after = time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([cpu, (after - before) / 1e3]))
+"""
 
 
 def make_catalogue(folder: Path, tables: int) -> Catalogue:
-    """Write so many tables and the catalogue that describes them into a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if need be.
-    tables : int
-        Each of 200 rows, with three ratios.
-    """
+    """Write tables of 200 rows, with three ratios each, and their catalogue into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     described = {}
     for number in range(tables):
         name = f"table_{number:04d}"
         mixed_table(ROWS, seed=number).to_parquet(folder / f"{name}.parquet")
-        described[name] = {
-            "source": f"{name}.parquet",
-            "label": "outcome",
-            "ratios": list(RATIOS),
-            **copy.deepcopy(QUICK),
-        }
+        described[name] = {"source": f"{name}.parquet", "label": "outcome", **copy.deepcopy(QUICK)}
     path = folder / "catalog.yaml"
     path.write_text(yaml.safe_dump({"tables": described}, sort_keys=False))
     return load_catalogue(path)
 
 
-def record_everything(instance: dg.DagsterInstance, catalogue: Catalogue) -> int:
-    """Record a materialisation of every partition, as if all had been made; return how many.
+@contextmanager
+def counted(instance: dg.DagsterInstance) -> Iterator[Counter[str]]:
+    """Count ``statements`` of any instance in this process, and ``records`` that this one returns to the pipeline."""
+    counts: Counter[str] = Counter()
 
-    The records are those of real runs: recipe, data version and, for sources, fingerprint. Only artefacts are missing,
-    at which nobody looks who asks what is out of date.
-    """
-    record_all(instance, catalogue)
-    return sum(len(instance.get_materialized_partitions(key)) or 1 for key in instance.get_asset_keys())
+    def statement(*_: Any) -> None:
+        counts["statements"] += 1
+
+    def counting(reader: Callable[..., Any]) -> Callable[..., Any]:
+        def read(*arguments: Any, **options: Any) -> Any:
+            found = reader(*arguments, **options)
+            counts["records"] += len(getattr(found, "records", found))
+            return found
+
+        return read
+
+    sqlalchemy.event.listen(sqlalchemy.engine.Engine, "before_cursor_execute", statement)
+    try:
+        with ExitStack() as stack:
+            for name in _READERS:
+                holder = instance if hasattr(instance, name) else instance.event_log_storage
+                stack.enter_context(patch.object(holder, name, counting(getattr(holder, name))))
+            yield counts
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.engine.Engine, "before_cursor_execute", statement)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The cost of one evaluation, and the number of runs it requested."""
+
+    name: str
+    cpu: float
+    statements: int
+    records: int
+    requested: int
+
+
+def _timed(instance: dg.DagsterInstance, name: str, evaluate: Callable[[], int]) -> Tick:
+    with counted(instance) as counts:
+        began = time.process_time()
+        requested = evaluate()
+        cpu = time.process_time() - began
+    return Tick(name, cpu, counts["statements"], counts["records"], requested)
+
+
+def sensor_ticks(instance: dg.DagsterInstance, catalogue: Catalogue) -> Iterator[Tick]:
+    """Evaluate the sensors that launch runs: sources are seen first, judged second, and unchanged later."""
+    defs = build_defs(catalogue, storage="memory://load")
+    repository = defs.get_repository_def()
+    sensor = source_sensor(catalogue)
+    cursors: dict[str, Any] = {"sources": None, "conditions": None}
+
+    def sources() -> int:
+        context = dg.build_sensor_context(instance, cursor=cursors["sources"], repository_def=repository)
+        data = sensor.evaluate_tick(context)
+        cursors["sources"] = data.cursor
+        return len(data.run_requests or [])
+
+    def conditions() -> int:
+        result = dg.evaluate_automation_conditions(defs, instance, cursor=cursors["conditions"])
+        cursors["conditions"] = result.cursor
+        return result.total_requested
+
+    for number in ("first", "second", "later"):
+        yield _timed(instance, f"source_sensor, {number} tick", sources)
+    for number in ("first", "later"):
+        yield _timed(instance, f"out_of_date_sensor, {number} tick", conditions)
+
+
+def schedule_ticks(instance: dg.DagsterInstance, catalogue: Catalogue) -> Iterator[Tick]:
+    """Evaluate the nightly schedules; they open the instance anew, so that its records are not counted."""
+    repository = build_defs(catalogue, storage="memory://load").get_repository_def()
+    for schedule in nightly_schedules(catalogue):
+
+        def night(schedule: dg.ScheduleDefinition = schedule) -> int:
+            context = dg.build_schedule_context(instance, NIGHT, repository_def=repository)
+            return len(schedule.evaluate_tick(context).run_requests or [])
+
+        yield _timed(instance, schedule.name, night)
+
+
+def step_begin(instance: dg.DagsterInstance, catalogue: Catalogue, asset: str) -> Tick:
+    """Query what a step of the first table queries before it begins."""
+    table = next(iter(catalogue))
+    key = Partitions.cell_key(table, catalogue[table].ratios[0]) if asset in BY_CELL else table
+
+    def query() -> int:
+        ledger = Ledger.of_partition(instance, catalogue, key)
+        assert ledger.behind(asset, key) == []
+        assert ledger.expected(asset, key) is not None
+        return 0
+
+    return _timed(instance, f"step of {asset}", query)
+
+
+def load_definitions(folder: Path) -> tuple[float, float]:
+    """Return CPU seconds and additional MB of loading the definitions, as the code server and every run do."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD], env=_environment(folder), capture_output=True, text=True, check=True
+    )
+    cpu, grown_mb = json.loads(done.stdout.splitlines()[-1])
+    return cpu, grown_mb
+
+
+def validate_definitions(folder: Path) -> float:
+    """Return the CPU seconds of ``dagster definitions validate``."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "dagster", "definitions", "validate", "-m", "c2tc_pipeline.definitions"]
+    subprocess.run(command, env=_environment(folder), capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    place = {"C2TC_CATALOGUE": "catalog.yaml", "C2TC_STORAGE": "store", "DAGSTER_HOME": "home"}
+    return {**os.environ, **{name: str(folder / path) for name, path in place.items()}}

@@ -1,4 +1,4 @@
-"""A soak: the same small table made again and again, and what has grown by then."""
+"""A soak: the same small table made repeatedly, and the growth of memory, files, threads and processes."""
 
 from __future__ import annotations
 
@@ -6,44 +6,26 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import dagster as dg
 import numpy as np
 import psutil
 
-from c2tc_pipeline.pipeline import fork_server
-from c2tc_pipeline.pipeline.asset_options import GPU_POOL
-from c2tc_pipeline.pipeline.jobs import CONDENSE
-from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
+from c2tc_pipeline.pipeline.steps import GPU_POOL
+from c2tc_pipeline_tests.pipeline.live import CELL, TABLE
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded
-from c2tc_pipeline_tests.tools.load.backfill import backfill
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-TABLE, RATIO = "people", 0.1
-CELL = f"{TABLE}|{RATIO}"
-R = TypeVar("R", bound=Rig)
+RATIO = 0.1
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What some processes hold at one moment.
-
-    Parameters
-    ----------
-    memory_mb : float
-        Resident.
-    files, threads, processes : int
-        Open files, threads, and the processes themselves with their children.
-    temporary : int
-        Entries of the temporary folder.
-    slots : int
-        Taken places of the pool.
-    """
+    """Resident memory, open files, threads and children of some processes, temporary files, and used pool slots."""
 
     memory_mb: float
     files: int
@@ -55,21 +37,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Soaked:
-    """What a soak told.
-
-    Parameters
-    ----------
-    samples : list of Sample
-        One after each materialisation.
-    """
+    """A sample after each materialisation."""
 
     samples: list[Sample]
 
     def slope(self, name: str) -> float:
-        """Return by how much something grows with a materialisation: a line fitted to all but the first quarter.
-
-        It is no number where there are too few of them for a line.
-        """
+        """Return the growth per materialisation, by a line fitted to all but the first quarter; NaN if too few."""
         values = [float(asdict(sample)[name]) for sample in self.samples]
         kept = values[len(values) // 4 :]
         if len(kept) < 2:
@@ -77,63 +50,18 @@ class Soaked:
         return float(np.polyfit(np.arange(len(kept)), kept, 1)[0])
 
 
-def soak_in_one_process(folder: Path, times: int, longest: float = math.inf) -> Soaked:
-    """Make the cell of a small table again and again in this process, each time with another setting.
-
-    Parameters
-    ----------
-    folder : Path
-        Empty.
-    times : int
-        How many, at most.
-    longest : float
-        Seconds after which no other is begun.
-    """
-    samples = []
-    with _ingested(Rig, folder, times, longest) as (rig, temporary, turns):
+def soak(folder: Path, times: int, longest: float = math.inf) -> Soaked:
+    """Make the cell of a small table repeatedly in this process, until a number or a time limit is reached."""
+    samples, turns = [], _turns(times, time.monotonic() + longest)
+    with own_temporary_folder(folder / "tmp") as temporary, Rig(folder) as rig:
+        rig.add(TABLE, mixed_table(), ratios=[RATIO], evaluation={"seeds": 1, "models": ["logistic"]})
+        succeeded(rig.run("ingest_job", TABLE))
         for number in turns:
             # Another setting each time, so that nothing but the loss curves comes from the cache.
             rig.change(TABLE, settings={"gamma": (number + 1) / (times + 1)})
             succeeded(rig.run("condense_job", CELL))
-            samples.append(sample([psutil.Process()], temporary, rig.instance))
+            samples.append(sample(psutil.Process(), temporary, rig.instance))
     return Soaked(samples)
-
-
-def soak_through_the_daemon(folder: Path, times: int, longest: float = math.inf) -> Soaked:
-    """Make the cell of a small table again and again by runs that the daemon launches.
-
-    Sampled are the daemon, the code server that it started and the process that runs are forked from, when no run is
-    at work.
-
-    Parameters
-    ----------
-    folder, times, longest : Path, int, float
-        As for :func:`soak_in_one_process`.
-    """
-    samples = []
-    with (
-        _ingested(Site, folder, times, longest) as (site, temporary, turns),
-        site.running("dagster-daemon", "run") as daemon,
-        running_dashboard(site) as dashboard,
-    ):
-        root = psutil.Process(daemon.pid)
-        for _ in turns:
-            told = backfill(site, dashboard, CONDENSE, [CELL], longest=600)
-            assert told.ended == {"SUCCESS": 1}, site.said
-            # The process of a run outlives the event of its end by a moment.
-            site.wait_until(lambda: not _runs_below(root))
-            samples.append(sample([root, *root.children(recursive=True)], temporary, site.instance))
-    return Soaked(samples)
-
-
-@contextmanager
-def _ingested(kind: type[R], folder: Path, times: int, longest: float) -> Iterator[tuple[R, Path, Iterator[int]]]:
-    """Make all that the cell is made from; yield where, the temporary folder, and the numbers of the turns to take."""
-    turns = _turns(times, time.monotonic() + longest)
-    with own_temporary_folder(folder / "tmp") as temporary, kind(folder) as rig:
-        rig.add(TABLE, mixed_table(), ratios=[RATIO], evaluation={"seeds": 1, "models": ["logistic"]})
-        succeeded(rig.run("ingest_job", TABLE))
-        yield rig, temporary, turns
 
 
 def _turns(times: int, give_up: float) -> Iterator[int]:
@@ -144,27 +72,17 @@ def _turns(times: int, give_up: float) -> Iterator[int]:
         yield number
 
 
-def sample(processes: Sequence[psutil.Process], temporary: Path, instance: dg.DagsterInstance) -> Sample:
-    """Return what some processes and an instance hold now."""
+def sample(process: psutil.Process, temporary: Path, instance: dg.DagsterInstance) -> Sample:
+    """Return what a process and an instance hold now."""
     slots = instance.event_log_storage.get_concurrency_info(GPU_POOL)
     return Sample(
-        memory_mb=sum(process.memory_info().rss for process in processes) / 1e6,
-        files=sum(process.num_fds() for process in processes),
-        threads=sum(process.num_threads() for process in processes),
-        processes=len(processes) + (len(processes[0].children(recursive=True)) if len(processes) == 1 else 0),
+        memory_mb=process.memory_info().rss / 1e6,
+        files=process.num_fds(),
+        threads=process.num_threads(),
+        processes=1 + len(process.children(recursive=True)),
         temporary=sum(1 for _ in temporary.rglob("*")),
         slots=slots.active_slot_count + slots.pending_step_count,
     )
-
-
-def _runs_below(process: psutil.Process) -> list[psutil.Process]:
-    """Return the processes of runs and steps, which are copies of the one that they are forked from."""
-    found = []
-    for child in process.children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if fork_server.__name__ in child.cmdline() and child.ppid() != process.pid:
-                found.append(child)
-    return found
 
 
 @contextmanager

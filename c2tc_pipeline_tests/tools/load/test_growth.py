@@ -19,9 +19,7 @@ from c2tc_pipeline.tables import strict_yaml
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded
 from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all, toy_catalogue
-from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
-from c2tc_pipeline_tests.tools.load.counting import counted
-from c2tc_pipeline_tests.tools.load.ticks import Tick, sensor_ticks, step_frame
+from c2tc_pipeline_tests.tools.load.catalogues import Tick, counted, make_catalogue, sensor_ticks, step_begin
 
 SIZES = (1, 2, 4)
 STEPS = ("encoder", "encoded_table", "condensed_table", "report")
@@ -39,10 +37,10 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> list[Looks]:
         with dg.DagsterInstance.ephemeral() as instance:
             record_all(instance, catalogue)
             asked = [
-                *sensor_ticks(instance, catalogue, ""),
-                *(step_frame(instance, catalogue, asset) for asset in STEPS),
+                *sensor_ticks(instance, catalogue),
+                *(step_begin(instance, catalogue, asset) for asset in STEPS),
             ]
-        assert not any(tick.launched for tick in asked)
+        assert not any(tick.requested for tick in asked)
         found.append({tick.name: tick for tick in asked})
     return found
 

@@ -13,7 +13,7 @@ from c2tc_pipeline.pipeline.jobs import INGEST
 from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
 from c2tc_pipeline_tests.tools.load.backfill import backfill
 from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
-from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak_in_one_process
+from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak
 
 AT_ONCE = 2
 
@@ -41,7 +41,7 @@ def test_turns_end_with_their_number_or_with_the_time() -> None:
 @pytest.mark.slow
 @pytest.mark.faults
 def test_making_a_cell_again_leaves_nothing_open_or_behind(tmp_path: Path) -> None:
-    _, *settled = soak_in_one_process(tmp_path / "soak", 6).samples
+    _, *settled = soak(tmp_path / "soak", 6).samples
     for name in ("files", "threads", "processes"):
         assert len({getattr(sample, name) for sample in settled}) == 1, settled
     assert {(sample.temporary, sample.slots) for sample in settled} == {(0, 0)}
@@ -56,8 +56,8 @@ def test_a_backfill_is_made_whole_by_no_more_runs_at_once_than_allowed(tmp_path:
     (tmp_path / "home" / "dagster.yaml").write_text(yaml.safe_dump(settings))
     tables = list(make_catalogue(tmp_path, 2 * AT_ONCE))
     with Site(tmp_path) as site, site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
-        told = backfill(site, dashboard, INGEST, tables, longest=600)
+        told = backfill(site, dashboard, INGEST, tables, timeout=600)
         assert told.ended == {"SUCCESS": len(tables)}, site.said
-        assert 1 <= told.most_at_once <= AT_ONCE
+        assert 1 <= told.max_concurrent <= AT_ONCE
         made = site.made()
     assert made == {f"{asset}/{table}": 1 for asset in INGEST for table in tables}

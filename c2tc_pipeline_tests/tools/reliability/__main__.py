@@ -1,7 +1,6 @@
-"""A program that injects every fault and writes what was seen into ``docs/reliability.md``.
+"""Run the kill matrix and the tests of all other faults, and write the kills into ``docs/reliability.md``.
 
-It has three parts, which can be run alone: ``kills``, ``faults`` and ``write``. What the first two saw is kept in
-``runs/reliability`` for the third.
+The parts ``kills``, ``faults`` and ``write`` can be run alone; the kills are kept in ``runs/reliability``.
 """
 
 from __future__ import annotations
@@ -9,29 +8,27 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from c2tc_pipeline_tests.tools.reliability.document import FAULTS_NAME, KILLS_NAME, write_document
-from c2tc_pipeline_tests.tools.reliability.kill_matrix import PLACES, Chain
+from c2tc_pipeline_tests.storage.s3_server import running_server
+from c2tc_pipeline_tests.tools.reliability.kill_matrix import PLACES, Chain, run_matrix
 from c2tc_pipeline_tests.tools.reliability.moments import MOMENTS
-from c2tc_pipeline_tests.tools.reliability.rows import FILE_VARIABLE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
-def kills(out: Path, jobs: int, places: list[str], moments: list[str]) -> None:
-    """Run the kill matrix, in some of its places and at some of its moments; what was seen elsewhere is kept."""
-    from c2tc_pipeline_tests.storage.s3_server import running_server
-    from c2tc_pipeline_tests.tools.reliability.kill_matrix import run_matrix
-
-    path = out / KILLS_NAME
+def kills(path: Path, jobs: int, places: list[str], moments: list[str]) -> None:
+    """Run the kill matrix in some of its places and at some of its moments; results for others are kept."""
     known = json.loads(path.read_text()) if path.exists() else []
     seen = {(chain["place"], chain["moment"]): chain for chain in known}
 
-    def told(chain: Chain) -> None:
+    def report(chain: Chain) -> None:
         seen[chain.place, chain.moment] = vars(chain)
         print(f"{chain.place}, {chain.moment}: {chain.kills} kills, {len(chain.differing)} differences", flush=True)
         path.write_text(json.dumps([*seen.values()], indent=1) + "\n")
@@ -41,22 +38,40 @@ def kills(out: Path, jobs: int, places: list[str], moments: list[str]) -> None:
         (folder / "s3").mkdir()
         with running_server(folder / "s3") as server:
             os.environ.update(server.environment)
-            run_matrix(folder, server, jobs=jobs, told=told, places=places, moments=moments)
+            run_matrix(folder, server, jobs=jobs, report=report, places=places, moments=moments)
 
 
-def faults(out: Path) -> int:
-    """Run the tests of all other faults, which write down what they see."""
-    path = out / FAULTS_NAME
-    path.unlink(missing_ok=True)
+def faults() -> int:
+    """Run the tests of all other faults."""
     here = Path(__file__).parent
-    # The part of the matrix that is a test is no part of this.
     chosen = [str(here), f"--ignore={here / 'test_kill_matrix.py'}", "-p", "no:cacheprovider", "-q"]
-    environment = {**os.environ, FILE_VARIABLE: str(path.absolute())}
-    return subprocess.run([sys.executable, "-m", "pytest", *chosen], cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run([sys.executable, "-m", "pytest", *chosen], cwd=ROOT, check=False).returncode
+
+
+def kills_table(chains: Sequence[Mapping[str, Any]]) -> str:
+    """Return the kill matrix: a line for each moment and place, and their sums."""
+
+    def numbers(of: Sequence[Mapping[str, Any]]) -> str:
+        counted = [sum(chain["kills"] for chain in of)]
+        counted += [sum(len(chain[name]) for chain in of) for name in ("differing", "torn", "lost")]
+        counted += [sum(chain[name] for chain in of) for name in ("leftovers", "versions_ahead")]
+        return " | ".join(map(str, counted))
+
+    # Chains that ran side by side ended in any order.
+    ordered = sorted(chains, key=lambda chain: (PLACES.index(chain["place"]), [*MOMENTS].index(chain["moment"])))
+    head = "killed | storage | kills | files that differ | torn | lost | leftovers collected | versions made twice"
+    return "\n".join(
+        [
+            f"| {head} |",
+            "|---|---|---:|---:|---:|---:|---:|---:|",
+            *(f"| {chain['moment']} | {chain['place']} | {numbers([chain])} |" for chain in ordered),
+            f"| **all** | | {numbers(chains)} |",
+        ]
+    )
 
 
 def main() -> int:
-    """Run the parts that are asked for."""
+    """Run the chosen parts."""
     parser = argparse.ArgumentParser(prog="python -m c2tc_pipeline_tests.tools.reliability", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], "kills", "faults", "write"], help="all by default")
     parser.add_argument("--jobs", type=int, default=2, help="chains of kills side by side")
@@ -66,13 +81,15 @@ def main() -> int:
     chosen = parser.parse_args()
     parts = chosen.parts or ["kills", "faults", "write"]
     chosen.out.mkdir(parents=True, exist_ok=True)
-    code = 0
+    results, document = chosen.out / "kills.json", ROOT / "docs" / "reliability.md"
     if "kills" in parts:
-        kills(chosen.out, chosen.jobs, chosen.place or [*PLACES], chosen.moment or [*MOMENTS])
-    if "faults" in parts:
-        code = faults(chosen.out)
+        kills(results, chosen.jobs, chosen.place or [*PLACES], chosen.moment or [*MOMENTS])
+    code = faults() if "faults" in parts else 0
     if "write" in parts:
-        write_document(chosen.out, ROOT / "docs" / "reliability.md")
+        table = kills_table(json.loads(results.read_text(encoding="utf-8")))
+        text = document.read_text(encoding="utf-8")
+        marked = re.compile(r"(?<=<!-- begin kills -->\n).*(?=\n<!-- end kills -->)", re.DOTALL)
+        document.write_text(marked.sub(lambda _: table, text), encoding="utf-8")
     return code
 
 

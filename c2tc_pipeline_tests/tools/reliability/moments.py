@@ -11,22 +11,20 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import dagster as dg
+from c2tc_pipeline.pipeline.step_frame import StepFrame
 
 import c2tc_pipeline
 from c2tc_pipeline.pipeline.assets import ingest
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.step_frame import StepFrame
-from c2tc_pipeline.storage import artefact
-from c2tc_pipeline.storage.files import files_below
-from c2tc_pipeline.storage.keys import MANIFEST_FOLDER
-from c2tc_pipeline.storage.local_backend import LocalBackend
-from c2tc_pipeline.storage.s3_backend import S3Backend
-from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.storage import artefact, backend, manifest
+from c2tc_pipeline.storage.backend import Backend
+from c2tc_pipeline.storage.manifest import files_below
 
 _OURS = str(Path(c2tc_pipeline.__file__).parent)
 CALLS_NAME = "calls.json"
@@ -42,62 +40,53 @@ def die() -> NoReturn:
     raise AssertionError("unreachable")
 
 
-def _change(owner: object, name: str, function: object) -> None:
-    setattr(owner, name, function)
+def _cut_and_die(path: Path) -> None:
+    """Halve a file, or the last one below a directory, as if it had been written so far."""
+    last = files_below(path)[-1] if path.is_dir() else path
+    os.truncate(last, last.stat().st_size // 2)
+    die()
+
+
+def _hook(
+    owner: Any, name: str, *, before: Callable[..., object] | None = None, after: Callable[..., object] | None = None
+) -> None:
+    """Call functions with the arguments of a function or method, before or after each call of it."""
+    really = getattr(owner, name)
+
+    @wraps(really)
+    def hooked(*arguments: Any, **options: Any) -> Any:
+        if before:
+            before(*arguments, **options)
+        done = really(*arguments, **options)
+        if after:
+            after(*arguments, **options)
+        return done
+
+    setattr(owner, name, hooked)
+
+
+def _in_step(asset: str, *, begin: Callable[[], object], end: Callable[[], object] = lambda: None) -> None:
+    """Call functions when the step of an asset has its inputs, and when it has its result."""
+    _hook(StepFrame, "__init__", after=lambda self, *rest, **more: self.asset == asset and begin())
+    _hook(StepFrame, "result", before=lambda self, *rest, **more: self.asset == asset and end())
 
 
 def _before_the_read(folder: Path, asset: str) -> None:
+    def is_mine(keys: Any) -> bool:
+        return any(key.to_user_string() == asset for key in keys)
+
     if asset in SOURCES:
-        begin = StepFrame.__init__
-
-        def die_at_begin(self: StepFrame, context: Any, *arguments: Any) -> None:
-            if context.asset_key.to_user_string() == asset:
-                die()
-            begin(self, context, *arguments)
-
-        _change(StepFrame, "__init__", die_at_begin)
-        return
-    load = StoreIOManager.load_input
-
-    def die_at_load(self: StoreIOManager, context: Any) -> Any:
-        if any(key.to_user_string() == asset for key in context.step_context.get_output_asset_keys()):
-            die()
-        return load(self, context)
-
-    _change(StoreIOManager, "load_input", die_at_load)
+        _hook(StepFrame, "__init__", before=lambda self, step, *rest: is_mine([step.asset_key]) and die())
+    else:
+        mine = lambda self, step: is_mine(step.step_context.get_output_asset_keys()) and die()  # noqa: E731
+        _hook(StoreIOManager, "load_input", before=mine)
 
 
 def _after_the_read(folder: Path, asset: str) -> None:
     if asset == "raw_table":
-        read = ingest.read_delivery
-
-        def read_and_die(*arguments: Any) -> NoReturn:
-            read(*arguments)
-            die()
-
-        _change(ingest, "read_delivery", read_and_die)
-        return
-    _in_compute(asset, at_begin=die)
-
-
-def _in_compute(
-    asset: str, *, at_begin: Callable[[], object] = lambda: None, at_end: Callable[[], object] = lambda: None
-) -> None:
-    """Let something happen when a step has its inputs, and when it has its result."""
-    begin, result = StepFrame.__init__, StepFrame.result
-
-    def begun(self: StepFrame, *arguments: Any) -> None:
-        begin(self, *arguments)
-        if self.asset == asset:
-            at_begin()
-
-    def ended(self: StepFrame, *arguments: Any, **options: Any) -> Any:
-        if self.asset == asset:
-            at_end()
-        return result(self, *arguments, **options)
-
-    _change(StepFrame, "__init__", begun)
-    _change(StepFrame, "result", ended)
+        _hook(ingest, "read_delivery", after=lambda *arguments: die())
+    else:
+        _in_step(asset, begin=die)
 
 
 class _Calls:
@@ -119,126 +108,64 @@ class _Calls:
 
 def count_calls(folder: Path) -> None:
     """Write down how many calls each step takes, for :func:`killed_at` to choose one of them."""
-    begin, result, calls = StepFrame.__init__, StepFrame.result, _Calls()
+    calls = _Calls()
 
-    def begun(self: StepFrame, *arguments: Any) -> None:
-        begin(self, *arguments)
-        calls.start()
-
-    def ended(self: StepFrame, *arguments: Any, **options: Any) -> Any:
+    def write_down(self: StepFrame, *arguments: Any, **options: Any) -> None:
         sys.setprofile(None)
         path = folder / CALLS_NAME
         known = json.loads(path.read_text()) if path.exists() else {}
         path.write_text(json.dumps({**known, self.asset: calls.count}))
-        return result(self, *arguments, **options)
 
-    _change(StepFrame, "__init__", begun)
-    _change(StepFrame, "result", ended)
+    _hook(StepFrame, "__init__", after=lambda *arguments: calls.start())
+    _hook(StepFrame, "result", before=write_down)
 
 
 def _mid_compute(share: float) -> Callable[[Path, str], None]:
     def install(folder: Path, asset: str) -> None:
         calls = json.loads((folder / CALLS_NAME).read_text())[asset]
-        _in_compute(asset, at_begin=_Calls(max(1, round(share * calls))).start, at_end=die)
+        _in_step(asset, begin=_Calls(max(1, round(share * calls))).start, end=die)
 
     return install
 
 
 def _mid_write(folder: Path, asset: str) -> None:
-    publish, upload = ArtefactStore.publish, S3Backend.write_file
-
-    def publish_half(self: ArtefactStore, key: str, write: Callable[[Path], object], **options: Any) -> Any:
-        def write_half(directory: Path) -> None:
-            write(directory)
-            if key.startswith(f"{asset}/") and isinstance(self.backend, LocalBackend):
-                last = files_below(directory)[-1]
-                os.truncate(last, last.stat().st_size // 2)
-                die()
-
-        return publish(self, key, write_half, **options)
-
-    def upload_one(self: S3Backend, path: str, source: Path) -> None:
-        upload(self, path, source)
-        if path.startswith(f"{asset}/"):
-            die()
-
-    _change(ArtefactStore, "publish", publish_half)
-    _change(S3Backend, "write_file", upload_one)
+    # A directory is filled in place and then synced; to S3 files are uploaded one by one.
+    _hook(backend, "sync_directory", before=lambda path: f"/{asset}/" in str(path) and _cut_and_die(path))
+    _hook(Backend, "write_file", after=lambda self, path, source: path.startswith(f"{asset}/") and die())
 
 
-def _at_the_manifest(*, before: bool) -> Callable[[Path, str], None]:
+def _at_the_manifest(when: str) -> Callable[[Path, str], None]:
     def install(folder: Path, asset: str) -> None:
-        for backend in (LocalBackend, S3Backend):
-            _change(backend, "put_if_absent", watched(backend.put_if_absent, asset))
-
-    def watched(put: Callable[..., bool], asset: str) -> Callable[..., bool]:
-        def put_and_die(self: object, path: str, content: bytes) -> bool:
-            mine = path.startswith(f"{asset}/") and f"/{MANIFEST_FOLDER}/" in path
-            if mine and before:
+        def die_at_mine(self: Backend, path: str, content: bytes) -> None:
+            if path.startswith(f"{asset}/") and "/manifests/" in path:
                 die()
-            done = put(self, path, content)
-            if mine:
-                die()
-            return done
 
-        return put_and_die
+        _hook(Backend, "put_if_absent", **{when: die_at_mine})  # type: ignore[arg-type]
 
     return install
 
 
 def _half_a_manifest(folder: Path, asset: str) -> None:
-    link = os.link
-
-    def die_at_link(source: Path, target: Path) -> None:
-        if f"/{asset}/" in str(target):
-            os.truncate(source, source.stat().st_size // 2)
-            die()
-        link(source, target)
-
-    _change(os, "link", die_at_link)
+    _hook(os, "link", before=lambda source, target: f"/{asset}/" in str(target) and _cut_and_die(source))
 
 
 def _after_the_event(folder: Path, asset: str) -> None:
-    handle = dg.DagsterInstance.handle_new_event
-
-    def handle_and_die(self: dg.DagsterInstance, event: Any, **options: Any) -> None:
-        handle(self, event, **options)
+    def die_at_mine(self: dg.DagsterInstance, event: Any, **options: Any) -> None:
         told = event.dagster_event
         if told is not None and told.is_step_materialization and told.asset_key.to_user_string() == asset:
             die()
 
-    _change(dg.DagsterInstance, "handle_new_event", handle_and_die)
+    _hook(dg.DagsterInstance, "handle_new_event", after=die_at_mine)
 
 
-def _mid_cache_write(folder: Path, asset: str) -> None:
-    seal = artefact.seal_manifest
+def _at_cache_write(owner: object, name: str, when: str, action: Callable[..., object]) -> Callable[[Path, str], None]:
+    def install(folder: Path, asset: str) -> None:
+        working: list[bool] = []
+        _in_step(asset, begin=lambda: working.append(True), end=working.clear)
+        act = lambda path, *rest, **more: working and action(path)  # noqa: E731
+        _hook(owner, name, **{when: act})
 
-    def die_at_seal(directory: Path, **options: Any) -> bytes:
-        last = files_below(directory)[-1]
-        os.truncate(last, last.stat().st_size // 2)
-        die()
-
-    def arm() -> None:
-        _change(artefact, "seal_manifest", die_at_seal)
-
-    def disarm() -> None:
-        _change(artefact, "seal_manifest", seal)
-
-    _in_compute(asset, at_begin=arm, at_end=disarm)
-
-
-def _after_cache_write(folder: Path, asset: str) -> None:
-    swap = artefact._swap_in
-
-    def swap_and_die(*arguments: Any, **options: Any) -> None:
-        swap(*arguments, **options)
-        die()
-
-    _in_compute(
-        asset,
-        at_begin=lambda: _change(artefact, "_swap_in", swap_and_die),
-        at_end=lambda: _change(artefact, "_swap_in", swap),
-    )
+    return install
 
 
 MOMENTS: dict[str, Callable[[Path, str], None]] = {
@@ -248,12 +175,12 @@ MOMENTS: dict[str, Callable[[Path, str], None]] = {
     "half through the work": _mid_compute(0.5),
     "three quarters through the work": _mid_compute(0.75),
     "in the middle of writing": _mid_write,
-    "between data and manifest": _at_the_manifest(before=True),
+    "between data and manifest": _at_the_manifest("before"),
     "with half a manifest written": _half_a_manifest,
-    "between manifest and event": _at_the_manifest(before=False),
+    "between manifest and event": _at_the_manifest("after"),
     "after the event": _after_the_event,
-    "in the middle of writing to the cache": _mid_cache_write,
-    "after writing to the cache": _after_cache_write,
+    "in the middle of writing to the cache": _at_cache_write(manifest, "seal_manifest", "before", _cut_and_die),
+    "after writing to the cache": _at_cache_write(artefact, "_swap_in", "after", lambda path: die()),
 }
 """In the order in which they come in a step's life, all but the last two."""
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
-from c2tc_pipeline_tests.tools.reliability.document import kills_table
+from c2tc_pipeline_tests.tools.reliability.__main__ import kills_table
 from c2tc_pipeline_tests.tools.reliability.kill_matrix import ALL_JOBS, LOCAL, S3, Chain, run_chain, undisturbed_run
 from c2tc_pipeline_tests.tools.reliability.moments import LEAVES_A_VERSION
 
@@ -17,49 +16,34 @@ SHORT = {
     "encoder": "in the middle of writing",
     "encoded_table": "between data and manifest",
 }
+LONG = (pytest.mark.slow, pytest.mark.faults)
+INGEST, ALL = ["ingest_job"], [*ALL_JOBS]
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    return undisturbed_run(tmp_path_factory.mktemp("undisturbed") / "rig")
-
-
-def check(chain: Chain, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("moment", "jobs", "kills", "leftovers"),
+    [
+        (SHORT, INGEST, 4, 2),
+        pytest.param("in the middle of writing", ALL, 11, 11, marks=LONG),
+        pytest.param("between manifest and event", ALL, 11, 0, marks=LONG),
+        pytest.param("in the middle of writing to the cache", INGEST, 1, 1, marks=LONG),
+    ],
+    ids=["short", "writing", "event", "cache"],
+)
+def test_kills_lose_nothing(
+    tmp_path: Path, moment: str | dict[str, str], jobs: list[str], kills: int, leftovers: int
+) -> None:
+    chain = run_chain(tmp_path / "rig", moment, undisturbed_run(tmp_path / "undisturbed", jobs), jobs=jobs)
     assert (chain.differing, chain.torn, chain.lost) == ([], [], [])
-    assert chain.kills == kills
+    assert (chain.kills, chain.leftovers) == (kills, leftovers)
     # A version that was visible when its run died is made once more, with the same bytes.
     assert chain.versions_ahead == (kills if chain.moment in LEAVES_A_VERSION else 0)
 
 
-def test_the_ingest_in_short(tmp_path: Path) -> None:
-    undisturbed = undisturbed_run(tmp_path / "undisturbed", ["ingest_job"])
-    chain = run_chain(tmp_path / "rig", SHORT, undisturbed, jobs=["ingest_job"])
-    check(chain, 4)
-    assert chain.leftovers == 2
-
-
-@pytest.mark.slow
-@pytest.mark.faults
-@pytest.mark.parametrize("moment", ["in the middle of writing", "between manifest and event"])
-def test_every_asset(tmp_path: Path, undisturbed: Rig, moment: str) -> None:
-    chain = run_chain(tmp_path / "rig", moment, undisturbed)
-    check(chain, sum(map(len, ALL_JOBS.values())))
-    assert chain.leftovers == (chain.kills if moment == "in the middle of writing" else 0)
-
-
-@pytest.mark.slow
-@pytest.mark.faults
-@pytest.mark.parametrize(
-    ("moment", "kills"), [("half through the work", 4), ("in the middle of writing to the cache", 1)]
-)
-def test_the_ingest(tmp_path: Path, undisturbed: Rig, moment: str, kills: int) -> None:
-    check(run_chain(tmp_path / "rig", moment, undisturbed, jobs=["ingest_job"]), kills)
-
-
 def test_the_table_adds_up() -> None:
     chains = [
-        Chain(LOCAL, "before the read", kills=11),
         Chain(S3, "before the read", kills=9, differing=["a", "b"], torn=["c"], leftovers=3, versions_ahead=1),
+        Chain(LOCAL, "before the read", kills=11),
     ]
     assert kills_table([vars(chain) for chain in chains]).splitlines()[2:] == [
         "| before the read | local, nothing there | 11 | 0 | 0 | 0 | 0 | 0 |",

@@ -1,0 +1,179 @@
+"""The encoders as scikit-learn transformers, the ablation against scikit-learn, noise, and an encoder from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.label import LabelEncoder
+from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
+from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.storage import ENCODERS as REGISTRY
+from c2tc_pipeline.encoding.storage import load_encoder, save_encoder, without_unused_strings
+from c2tc_pipeline.encoding.target import TargetEncoder, TargetPart
+from c2tc_pipeline_tests.encoding.mixed_tables import (
+    CODES,
+    ENCODERS,
+    QUICK,
+    WORDS,
+    encoder_name,
+    mixed_table,
+    new_rows,
+)
+
+each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
+
+
+@parametrize_with_checks([HybridEncoder(), LabelEncoder(), OneHotPcaEncoder(), TargetEncoder()])
+def test_scikit_learn_check(estimator: TableEncoder, check: Any) -> None:
+    check(estimator)
+
+
+@each_encoder
+def test_a_pipeline_takes_raw_rows_and_set_output_keeps_the_index(encoder: TableEncoder) -> None:
+    X, y = mixed_table()
+    model = make_pipeline(clone(encoder), DecisionTreeClassifier(random_state=0)).fit(X, y)
+    assert set(model.predict(new_rows())) <= set(y)
+    X = X.set_axis([f"row {i % 40}" for i in range(len(X))])
+    plain, tabled = clone(encoder).fit(X, y), clone(encoder).set_output(transform="pandas")
+    fitted = tabled.fit_transform(X, y)
+    table = tabled.transform(X)
+    assert list(fitted.columns) == list(table.columns) == plain.get_feature_names_out().tolist()
+    assert table.index.equals(X.index)
+    np.testing.assert_array_equal(table.to_numpy(), plain.transform(X))
+
+
+def categories(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    relation = rng.choice(WORDS, rows, p=np.arange(1, 7) / 21)
+    return pd.DataFrame({"relation": relation, "airport": rng.choice(CODES, rows), "port": rng.choice(CODES, rows)})
+
+
+def test_label_encoding_is_scikit_learns_ordinal_encoding_with_a_place_for_the_unknown() -> None:
+    X = categories()
+    ordinal = OrdinalEncoder().fit(X)
+    places = [len(known) for known in ordinal.categories_]
+    encoder = LabelEncoder().fit(X)
+    np.testing.assert_allclose(encoder.transform(X), ordinal.transform(X) / places, rtol=1e-6)
+    unknown = pd.DataFrame({"relation": ["?", None], "airport": ["?", None], "port": ["?", None]})
+    np.testing.assert_array_equal(encoder.transform(unknown), 1)
+
+
+def test_one_hot_pca_is_scikit_learns_up_to_the_sign_whatever_the_order_of_rows() -> None:
+    X = categories()
+    onehot = OneHotEncoder(sparse_output=False).fit_transform(X)
+    expected = MinMaxScaler().fit_transform(PCA(3, svd_solver="full").fit_transform(onehot))
+    encoder = OneHotPcaEncoder().fit(X)
+    ours = encoder.transform(X)
+    for column in range(3):
+        errors = [np.abs(ours[:, column] - side).max() for side in (expected[:, column], 1 - expected[:, column])]
+        assert min(errors) < 1e-4
+    shuffled = OneHotPcaEncoder().fit(X.sample(frac=1, random_state=1))
+    np.testing.assert_allclose(shuffled.transform(X), ours, atol=1e-5)
+    assert list(encoder.sources().values()) == [list(X.columns)] * 3
+
+
+def test_one_hot_pca_puts_rare_missing_and_unseen_categories_in_one_place() -> None:
+    X = categories()[["relation"]]
+    encoder = OneHotPcaEncoder(max_categories=4).fit(X)
+    rare, rarer = X.relation.value_counts().index[4:]
+    assert len(np.unique(encoder.transform(pd.DataFrame({"relation": [rare, rarer, None, "?"]})))) == 1
+
+
+@pytest.mark.parametrize("numeric", ["minmax", "quantile"])
+def test_numbers_are_scaled_alike_by_all_encoders(numeric: str) -> None:
+    X = pd.DataFrame({"x": np.random.default_rng(0).exponential(size=200)})
+    kinds = (HybridEncoder, LabelEncoder, OneHotPcaEncoder, TargetEncoder)
+    first, *others = [kind(numeric=numeric).fit_transform(X) for kind in kinds]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def noisy(**changes: Any) -> tuple[HybridEncoder, np.ndarray]:
+    encoder = HybridEncoder(**{**QUICK, "noise": 0.2, **changes})
+    return encoder, encoder.fit_transform(*mixed_table())
+
+
+def test_only_target_encoded_columns_of_training_rows_get_noise_from_the_seed() -> None:
+    encoder, encoded = noisy()
+    clean = encoder.transform(mixed_table()[0])
+    at_target = np.array([isinstance(part, TargetPart) for part in encoder.parts_ for _ in part.names()])
+    assert 0 < at_target.sum() < len(at_target)
+    np.testing.assert_array_equal(encoded[:, ~at_target], clean[:, ~at_target])
+    assert (np.abs(encoded - clean)[:, at_target].max(axis=0) > 0.1).all()
+    assert 0 <= encoded.min() <= encoded.max() <= 1
+    np.testing.assert_array_equal(clean, noisy(noise=0.0)[1])
+    np.testing.assert_array_equal(encoded, noisy()[1])
+    assert (encoded[:, at_target] != noisy(random_state=1)[1][:, at_target]).any()
+    tabled = HybridEncoder(**QUICK, noise=0.2).set_output(transform="pandas")
+    np.testing.assert_array_equal(tabled.fit_transform(*mixed_table()), encoded)
+    assert HybridEncoder.as_in_paper().noise > 0
+
+
+def test_noise_has_the_given_spread_and_differs_between_columns() -> None:
+    rows = 4_000
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a_code": rng.integers(0, 3, rows), "b_code": rng.integers(0, 3, rows)})
+    # The middle category is far from both ends, so that nothing is clipped there.
+    y = (rng.random(rows) < X.a_code * 0.25 + X.b_code * 0.25).astype(int)
+    encoder = HybridEncoder(noise=0.05)
+    noise = (encoder.fit_transform(X, y) - encoder.transform(X))[(X.a_code == 1) & (X.b_code == 1)]
+    np.testing.assert_allclose(noise.std(axis=0), 0.05, rtol=0.2)
+    np.testing.assert_allclose(noise.mean(axis=0), 0, atol=0.01)
+    assert abs(np.corrcoef(noise.T)[0, 1]) < 0.2
+
+
+class LengthPart(Part):
+    """Strings by their length: a part from outside the package."""
+
+    kind = "length of test_encoders"
+
+    def __init__(self, columns: list[str], longest: float) -> None:
+        self.columns, self.longest = columns, longest
+
+    def encode(self, frame: Any) -> np.ndarray:
+        lengths = [frame[name].astype("str").str.len().fillna(0).to_numpy(np.float32) for name in self.columns]
+        return np.clip(np.stack(lengths, axis=1) / np.float32(self.longest), 0, 1)
+
+    def state(self) -> PartState:
+        return PartState({"columns": self.columns, "longest": [self.longest]})
+
+    @classmethod
+    def from_state(cls, state: PartState) -> Self:
+        return cls(state.texts("columns"), state.numbers("longest", 1)[0])
+
+
+class LengthEncoder(TableEncoder):
+    """An encoder from outside the package."""
+
+    def __init__(self, *, roles: Mapping[str, str] | None = None, random_state: int = 0) -> None:
+        self.roles = roles
+        self.random_state = random_state
+
+    def _fit_parts(self, statistics: Any, columns: list[str], progress: Any) -> list[Part]:
+        return [LengthPart(columns, max(len(key) for name in columns for key in statistics.categories(name).keys))]
+
+
+def test_an_encoder_from_outside_needs_one_registry_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(REGISTRY, "LengthEncoder", f"{__name__}:LengthEncoder")
+    X = categories()
+    encoder = LengthEncoder().fit(X)
+    save_encoder(encoder, tmp_path)
+    loaded = load_encoder(tmp_path)
+    assert type(loaded).__name__ == "LengthEncoder"
+    np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
+    assert loaded.sources() == {name: [name] for name in X}
+    assert without_unused_strings(encoder, X.iloc[:1]).removed == 0

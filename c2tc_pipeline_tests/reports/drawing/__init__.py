@@ -1,1 +1,0 @@
-"""Tests of :mod:`c2tc_pipeline.reports.drawing`."""
