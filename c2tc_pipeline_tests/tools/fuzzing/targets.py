@@ -23,7 +23,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import yaml
 from c2tc_pipeline.clustering.curves import read_curves, write_curves
-from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.readers import read_table
 from hypothesis import strategies as st
 from pydantic import ValidationError
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from c2tc_pipeline.reports.markup import Column
 from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS
-from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.readers import read_table
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
