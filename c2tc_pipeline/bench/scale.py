@@ -147,7 +147,7 @@ def check_scale(
     condensed_rows = condensed_rows or max(round(RATIO * rows), 10)
     largest = folder / f"rows-{rows}"
     write_synthetic_table(largest, rows)
-    runs = []
+    runs: list[ScaleRun] = []
     for size in [*(round(share * rows) for share in sorted(shares)), *([rows] if in_memory else [])]:
         way = "memory" if len(runs) == len(shares) else "blocks"
         table = _smaller(largest, folder / f"rows-{size}", size)

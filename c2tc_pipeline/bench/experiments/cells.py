@@ -273,7 +273,7 @@ def run_group(
     # Measured seconds never come from the cache.
     cache = None if cache_dir is None or experiment.timed else ContentCache(cache_dir)
     level = "" if group.level is None else f"{group.level:g}:1"
-    shared = {"experiment": experiment.name, "table": group.spec.name, "space": group.space}
+    shared: dict[str, Any] = {"experiment": experiment.name, "table": group.spec.name, "space": group.space}
     shared |= {"split": group.seed, "seed": group.seed}
     results: list[dict[str, Any]] = []
 
