@@ -26,7 +26,7 @@ from c2tc_pipeline.bench.rivals import make_rival
 from c2tc_pipeline.bench.statistics.runs import WHOLE
 from c2tc_pipeline.clustering import CLUSTER_VERSION, CURVE_VERSION
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.condensation.weights import PULL, training_weights
+from c2tc_pipeline.condensation.table import PULL, training_weights
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.training import RECIPES
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
