@@ -14,7 +14,7 @@ from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import publish as publish_folder
-from c2tc_pipeline_tests.storage.places import Place, data_path, die_before_manifest, publish
+from c2tc_pipeline_tests.storage.places import Place, data_path, die_before_manifest, leftovers, publish
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import everything_below
 
@@ -91,7 +91,7 @@ def test_gc(run: Run) -> None:
     store = ArtefactStore("runs/store")
     publish(store, "first", "word/people")
     die_before_manifest(store, "word/people", run="the-run")
-    dead = store.leftovers("word/people")
+    dead = leftovers(store, "word/people")
     hidden = Path(f"runs/results/.people.{'0' * 32}.partial")
     hidden.mkdir(parents=True)
     age(Path("runs"), 25)
