@@ -25,25 +25,7 @@ SCORES_NAME = "scores.parquet"
 
 
 def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, source: str | None = None) -> Forgotten:
-    """Make a directory that ``c2tc condense`` wrote forget source rows; all of it or nothing.
-
-    Parameters
-    ----------
-    directory : Path
-        The condensed table. It is replaced, unless no condensed row stands for any of the rows.
-    ids : Path
-        A text file with one id a line.
-    key : str, optional
-        The column that holds the ids; without it ids are positions in the source, counted from 0, as in
-        ``membership.parquet``.
-    source : str, optional
-        Where the source is now, if not where it was; its content must be the same.
-
-    Raises
-    ------
-    InputError
-        When an id is unknown, the source is gone or changed, or too little would be left.
-    """
+    """Make a directory that ``c2tc condense`` wrote forget source rows; all of it or nothing."""
     if not directory.is_dir():
         raise InputError(f"There is no directory {str(directory)!r}; name one that c2tc condense wrote.")
     # Before the table is read: whatever comes in its place from here on is not what is replaced.

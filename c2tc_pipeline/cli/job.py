@@ -6,10 +6,9 @@ from pathlib import Path
 
 from c2tc_pipeline.cli.forgetting import SCORES_NAME, SPLIT_NAME
 from c2tc_pipeline.clustering.engines import open_engine
-from c2tc_pipeline.condensation.membership import StoredMembership
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
-from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable
+from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, StoredMembership
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.scores import rows_to_score, score_rows
 from c2tc_pipeline.reports.html import render_report

@@ -28,11 +28,6 @@ Result = TypeVar("Result")
 def resolve_device(device: str) -> str:
     """Turn a device setting into a device that exists here.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda", "mps"}
-        ``"auto"`` takes CUDA when there is one, else MPS when there is one, else the CPU.
-
     Examples
     --------
     >>> resolve_device("cpu")
@@ -79,13 +74,6 @@ def check_engine(engine: str) -> str:
 class Place:
     """Where a step runs, and into how many parts it cuts a batch there.
 
-    Parameters
-    ----------
-    device : str
-        A torch device.
-    parts : int
-        Parts of a batch that go through the device one after the other.
-
     Examples
     --------
     >>> place = Place("cuda", parts=4)
@@ -107,15 +95,6 @@ class Place:
 @dataclass(frozen=True)
 class Fallback:
     """One time that a step did not fit where it was and went on elsewhere.
-
-    Parameters
-    ----------
-    step : str
-        What was being done.
-    from_, to : str
-        The place that was too small and the next one, as ``str`` of :class:`Place`.
-    reason : str
-        What torch said.
 
     Examples
     --------
@@ -161,16 +140,6 @@ def on_device(step: str, start: str | Place, work: Callable[[Place], Result]) ->
     The CPU begins with whole batches again, so that a result from there is to the bit that of a run on the CPU. A
     device that lacks an operation (as MPS lacks some) sends the work to the CPU at once. Whatever else goes wrong is
     raised, and so is the error of the last try.
-
-    Parameters
-    ----------
-    step : str
-        What is being done, for the record that :func:`watch_fallbacks` keeps.
-    start : str or Place
-        A torch device, or the place on the ladder to begin at.
-    work : callable
-        Called with a place. It starts from the beginning every time and gives the same result at every place, but for
-        rounding.
 
     Examples
     --------

@@ -61,17 +61,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Notice:
-    """A remark about the input table and how it was handled, shown in the summary, the report and the dashboard.
-
-    Parameters
-    ----------
-    kind : str
-        A stable identifier, such as ``"constant_column"``.
-    message : str
-        One sentence: what was found, what was done, how to override it.
-    column : str or None
-        The column concerned; None for the whole table.
-    """
+    """A remark about the input table and how it was handled, shown in the summary, the report and the dashboard."""
 
     kind: str
     message: str

@@ -1,15 +1,23 @@
-"""The clusters of all classes: means, sizes and members, in the order of the condensed rows."""
+"""Clusters of all classes: as many as the plan gives each class, with means, sizes and members."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from c2tc_pipeline.allocation.optimal import bound_of_tables
+from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.clustering.lloyd import ClassClusters
-from c2tc_pipeline.clustering.rows import RowSource, release_pages, row_array, row_chunks
+from c2tc_pipeline.clustering.rows import RowSource, lookup, release_pages, row_array, row_chunks
+from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
+from c2tc_pipeline.condensation.stages import StageClock
 
 REPRESENTATIVES = ("centroid", "medoid")
 
@@ -35,21 +43,7 @@ def singleton_message(singletons: int, rows: int) -> str:
 
 @dataclass(frozen=True)
 class Clusters:
-    """The clusters of all classes; cluster i is condensed row i.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        Clusters per class, with the objective measured over all rows.
-    centers : ndarray of shape (k, d)
-        The mean of each cluster.
-    weights : ndarray of int
-        Rows of each cluster.
-    labels : ndarray of int32
-        The cluster of each row, for rows sorted by class; in a temporary file when rows are many.
-    nearest : ndarray of int
-        The position, in rows sorted by class, of the member nearest to each mean.
-    """
+    """The clusters of all classes; cluster i is condensed row i."""
 
     allocation: Allocation
     centers: np.ndarray
@@ -107,3 +101,114 @@ def equal_but_for_rounding(nearest: np.ndarray, centers: np.ndarray) -> np.ndarr
     """
     tolerance = 4 * np.finfo(centers.dtype).eps * np.abs(centers).max(initial=0.0)
     return np.asarray((np.abs(nearest - centers) <= tolerance).all(axis=1))
+
+
+@dataclass(frozen=True)
+class ClassOrder:
+    """Rows in the order of their classes.
+
+    Examples
+    --------
+    >>> by_class = ClassOrder.of(np.array(["b", "a", "b"]))
+    >>> by_class.order.tolist(), by_class.edges.tolist()
+    ([1, 0, 2], [0, 1, 3])
+    """
+
+    classes: np.ndarray
+    codes: np.ndarray
+    order: np.ndarray
+    edges: np.ndarray
+
+    @classmethod
+    def of(cls, labels: np.ndarray) -> ClassOrder:
+        """Sort labelled rows by class."""
+        classes, codes = np.unique(labels, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        return cls(classes, codes, order, np.searchsorted(codes[order], np.arange(len(classes) + 1)))
+
+
+def cluster_classes(
+    X: np.ndarray | RowSource,
+    edges: np.ndarray,
+    plan: AllocationPlan,
+    settings: PartitionSettings,
+    *,
+    clock: StageClock | None = None,
+) -> Clusters:
+    """Partition every class into as many clusters as a plan gives it.
+
+    Examples
+    --------
+    >>> from c2tc_pipeline.condensation.plan import plan_allocation
+    >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
+    >>> edges, settings = np.array([0, 40, 60]), PartitionSettings(budget=6)
+    >>> done = cluster_classes(X, edges, plan_allocation(X, edges, settings), settings)
+    >>> len(done.centers), int(done.weights.sum())
+    (6, 60)
+    """
+    clock = clock or StageClock()
+    with open_engine(settings.engine) as engine:
+        classes = class_rows(X, edges, settings, engine)
+        counts = plan.allocation.counts.tolist()
+        seeds = [np.random.SeedSequence([settings.seed, index, k]) for index, k in enumerate(counts)]
+        known: list[np.ndarray | None] = [None] * len(counts)
+        if plan.measured is not None:
+            known = [found.start_for(k) for found, k in zip(plan.measured, counts, strict=True)]
+        with clock.stage("cluster") as tick:
+            starts = engine.together(
+                [
+                    partial(rows.start, k, init=init, seed=seed)
+                    for rows, k, init, seed in zip(classes, counts, known, seeds, strict=True)
+                ],
+                light=True,
+            )
+            results = engine.together(
+                [
+                    partial(_settle, rows, k, start, seed, settings.least_rows)
+                    for rows, k, start, seed in zip(classes, counts, starts, seeds, strict=True)
+                ],
+                tick,
+            )
+        losses = losses_of(classes, plan.measured, settings)
+        gamma, least = plan.allocation.gamma, settings.least_rows
+        problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
+        return Clusters.joined(_as_measured(plan.allocation, problem, results), edges, results)
+
+
+def _settle(
+    rows: ClassKMeans, k: int, start: np.ndarray | None, seed: np.random.SeedSequence, least: int
+) -> ClassClusters:
+    return _largest_first(rows.settle(k, start, seed=seed, min_rows=least))
+
+
+def _largest_first(result: ClassClusters) -> ClassClusters:
+    """Number clusters by falling weight, ties by first member, so that equal partitions are stored as equal bytes."""
+    first = np.empty(len(result.counts), dtype=np.int64)
+    for run in reversed(list(row_chunks(len(result.labels)))):
+        # From the last row to the first, so that the first of a cluster is what stays.
+        first[result.labels[run][::-1]] = np.arange(run.stop - 1, run.start - 1, -1)
+        release_pages(result.labels)
+    order = np.lexsort((first, -result.counts))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    return dataclasses.replace(
+        result,
+        centers=result.centers[order],
+        counts=result.counts[order],
+        labels=lookup(place, result.labels),
+        nearest=result.nearest[order],
+    )
+
+
+def _as_measured(allocation: Allocation, problem: AllocationProblem, results: list[ClassClusters]) -> Allocation:
+    """Replace the objective by the one measured over all rows, and the bound by one for losses that pass through it."""
+    terms = np.array([r.inertia for r in results]) / problem.sizes.astype(np.float64) ** allocation.gamma
+    objective = float(terms.sum())
+    if allocation.bound is None:
+        return dataclasses.replace(allocation, objective=objective)
+    tables = []
+    for index, (k, term) in enumerate(zip(allocation.counts, terms, strict=True)):
+        table = problem.loss_table(index)
+        tables.append(table * (term / table[k - 1]) if table[k - 1] > 0 else table)
+    bound = min(max(bound_of_tables(tables, problem.budget), 0.0), objective)
+    return dataclasses.replace(allocation, objective=objective, bound=bound)

@@ -12,11 +12,22 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.clusters import REPRESENTATIVES, Clusters, SingletonWarning, singleton_message
+from c2tc_pipeline.condensation.clusters import (
+    REPRESENTATIVES,
+    ClassOrder,
+    Clusters,
+    SingletonWarning,
+    cluster_classes,
+    singleton_message,
+)
 from c2tc_pipeline.condensation.encoded import EncodedRows
-from c2tc_pipeline.condensation.least_rows import check_least_rows, check_room
-from c2tc_pipeline.condensation.partition import ClassOrder, cluster_classes
-from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, plan_allocation
+from c2tc_pipeline.condensation.plan import (
+    AllocationPlan,
+    PartitionSettings,
+    check_least_rows,
+    check_room,
+    plan_allocation,
+)
 from c2tc_pipeline.condensation.sampler import (
     checked_budget,
     like_labels,
@@ -25,7 +36,7 @@ from c2tc_pipeline.condensation.sampler import (
     refuse_one_class,
 )
 from c2tc_pipeline.condensation.stages import Listener, StageClock
-from c2tc_pipeline.condensation.weights import training_weights
+from c2tc_pipeline.condensation.table import training_weights
 from c2tc_pipeline.storage.cache import ContentCache
 
 
@@ -71,7 +82,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     weights_ : ndarray of int
         How many source rows stand behind each condensed row.
     training_weights_ : ndarray of float
-        How much each condensed row should count in training; see :mod:`c2tc_pipeline.condensation.weights`.
+        How much each condensed row should count in training; see :mod:`c2tc_pipeline.condensation.table`.
     membership_ : ndarray of int
         The condensed row of each source row.
     classes_ : ndarray

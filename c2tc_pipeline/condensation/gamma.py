@@ -64,25 +64,7 @@ def choose_gamma(
     seed: int,
     least_rows: int = 1,
 ) -> tuple[float, list[GammaScore], int]:
-    """Return the gamma whose condensed rows classify validation rows best, all scores, and the number of k-means runs.
-
-    Parameters
-    ----------
-    classes : sequence of ClassKMeans
-        The classes.
-    budget : int
-        Condensed rows in all.
-    losses : CurveLosses or ExactLosses
-        The losses that allocations are made from.
-    allocator : Allocator
-        Who makes them.
-    validation : tuple of (rows, class numbers) or None
-        Rows to judge on; without them a tenth of each class is kept out of the trials for that.
-    seed : int
-        Determines which rows are kept out and the trials' starts.
-    least_rows : int
-        Source rows that every cluster must have; trials, which only judge gamma, do without.
-    """
+    """Return the gamma whose condensed rows classify validation rows best, all scores, and the k-means runs."""
     rng = np.random.default_rng([seed, 0xA])
     sizes = np.array([len(rows) for rows in classes])
     if validation is None:

@@ -1,26 +1,29 @@
-"""Means and majorities of the members of condensed rows, gathered block by block.
+"""Condensed rows in the original schema: means and majorities of their members, gathered block by block.
 
-Rows are added in their order, so that any division into blocks gives the same bytes. Votes are exact while a column has
-no more than some eight million pairs of a condensed row and a value of its members; beyond, the rarest pairs are let
-go, and with them the values that no pair is left of. So memory stays bounded, also in a column of nearly as many
-different strings as rows, and only values that few members share can lose votes.
+A condensed row's number is the mean of its members and its category is the one most of them have; nothing is decoded
+from the encoded space. Rows are added in their order, so that any division into blocks gives the same bytes. Votes are
+exact up to some eight million pairs of a condensed row and a value per column; beyond that the rarest pairs are
+dropped, so that memory stays bounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.condensation.vote_table import MOST_CELLS, VoteTable
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
-from c2tc_pipeline.tables.kinds import plain, to_numbers
+from c2tc_pipeline.tables.kinds import Kind, plain, to_numbers, to_text
+from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 # Pairs of a condensed row and a value whose votes are kept: some 130 MB for a column that has so many. Its values are
 # at most as many, and two million that wait: some 2 GB of short strings where each row has one of its own.
 MOST_PAIRS = 2**23
+# Cells of a vote table: 16 MB, as much as a million pairs take.
+MOST_CELLS = 2**21
 # Pairs that are looked at before they are merged with those that are kept.
 _PENDING_PAIRS = 2**20
 # Rows of a large block whose votes are counted together.
@@ -68,15 +71,6 @@ class MemberVotes:
     """The most frequent value among each condensed row's members; "missing" takes part in the vote.
 
     Ties go to the value that is more frequent in the whole column, then to the one that appears first.
-
-    Parameters
-    ----------
-    size : int
-        Number of condensed rows.
-    most : int
-        Pairs of a condensed row and a value that are kept; beyond, the rarest are let go.
-    most_cells : int
-        Cells of the table in which votes are counted while it has room for them.
 
     Examples
     --------
@@ -226,3 +220,160 @@ def _counted(members: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.nda
     """
     positions, distinct = pd.factorize((members << 32) | codes)
     return np.asarray(distinct), np.bincount(positions, minlength=len(distinct))
+
+
+
+
+class VoteTable:
+    """How many members of each condensed row have each value.
+
+    Examples
+    --------
+    >>> table = VoteTable(2)
+    >>> table.add(np.array([0, 1, 1]), np.array([1, 2, 2]), values=3)
+    >>> pairs, votes = table.pairs()
+    >>> [divmod(int(pair), 2**32) for pair in pairs], votes.tolist(), table.overall().tolist()
+    ([(0, 1), (1, 2)], [1, 2], [0, 1, 2])
+    """
+
+    def __init__(self, size: int, most: int = MOST_CELLS) -> None:
+        self._most = most
+        self._values = 0
+        self._cells = np.zeros((size, 0), dtype=np.int64)
+
+    def has_room(self, values: int) -> bool:
+        """Tell whether so many values fit."""
+        return len(self._cells) * _room(values) <= self._most
+
+    def add(self, members: np.ndarray, codes: np.ndarray, *, values: int) -> None:
+        """Count votes, given the condensed row and the value of each; values are numbered from 0 to ``values``."""
+        self._grow(values)
+        places = members.astype(np.int64)
+        places *= self._cells.shape[1]
+        places += codes
+        flat = self._cells.reshape(-1)
+        if len(places) < len(flat):
+            np.add.at(flat, places, 1)
+        else:
+            flat += np.bincount(places, minlength=len(flat))
+
+    def add_votes(self, votes: np.ndarray, codes: np.ndarray, *, values: int) -> None:
+        """Add votes that were counted for some values, a column each."""
+        self._grow(values)
+        self._cells[:, codes] += votes
+
+    def _grow(self, values: int) -> None:
+        self._values = values
+        more = _room(values) - self._cells.shape[1]
+        if more > 0:
+            self._cells = np.pad(self._cells, ((0, 0), (0, more)))
+
+    def overall(self) -> np.ndarray:
+        """Return how many members have each value."""
+        return self._cells.sum(axis=0)[: self._values]
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pairs that occur, the condensed row in the upper half of a word, ascending, and their votes."""
+        condensed, code = np.nonzero(self._cells)
+        return (condensed << 32) | code, self._cells[condensed, code]
+
+
+def _room(values: int) -> int:
+    """Return the columns of a table for so many values: some for those to come, so that few of them need a new one."""
+    return 1 << (values - 1).bit_length()
+
+
+_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def shown_columns(roles: Mapping[str, ColumnRole], chosen_drops: Collection[str]) -> list[str]:
+    """Return the columns that condensed rows have in the original schema."""
+    return [
+        name
+        for name, column in roles.items()
+        if column.role is not Role.DROP or (name not in chosen_drops and _is_constant(column))
+    ]
+
+
+def _is_constant(column: ColumnRole) -> bool:
+    return column.distinct == 1 and column.missing == 0
+
+
+class ColumnSummary:
+    """What the members of condensed rows have in one column, gathered block by block.
+
+    Examples
+    --------
+    >>> summary = ColumnSummary(ColumnRole("x", Role.NUMERIC, "", 3, 0), Kind.WHOLE, 2)
+    >>> for block in (pd.Series([1, 2]), pd.Series([40])):
+    ...     summary.add(block, np.array([0, 0, 1])[: len(block)] if len(block) == 2 else np.array([1]))
+    >>> summary.values(pd.Series([1])).tolist()
+    [2, 40]
+    """
+
+    def __init__(self, column: ColumnRole, kind: Kind, size: int) -> None:
+        self.is_constant = column.role is Role.DROP
+        self._kind = kind
+        self._as_text = kind is Kind.MIXED and column.role is Role.STRING
+        self._gathered = MemberMeans(size) if column.role is Role.NUMERIC else MemberVotes(size)
+
+    def form(self, series: pd.Series[Any]) -> pd.Series[Any]:
+        """Return cells as they are shown: those of mixed types as text."""
+        return to_text(series) if self._as_text else series
+
+    def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
+        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        self._gathered.add(self.form(series), members, member_rows)
+
+    def values(self, example: pd.Series[Any]) -> pd.Series[Any]:
+        """Return one value a condensed row, in the type of cells of the column."""
+        if isinstance(self._gathered, MemberVotes):
+            return self._gathered.winners(self.form(example))
+        means = self._gathered.means()
+        if self._kind is Kind.WHOLE:
+            means = np.round(means)
+        return _in_own_units(means, example, self._kind)
+
+
+def _in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
+    """Give means the type of the column they came from."""
+    source = plain(series)
+    if isinstance(source.dtype, pd.PeriodDtype):
+        source = source.dt.to_timestamp()
+    dtype = source.dtype
+    if kind in (Kind.MOMENT, Kind.DURATION):
+        return _times(means, source, "M8" if kind is Kind.MOMENT else "m8")
+    if pd.api.types.is_integer_dtype(dtype):
+        return _whole_numbers(means, dtype)
+    return pd.Series(means).astype(dtype) if pd.api.types.is_float_dtype(dtype) else pd.Series(means)
+
+
+def _times(seconds: np.ndarray, source: pd.Series[Any], code: str) -> pd.Series[Any]:
+    """Return moments or durations in the unit and time zone of the source; Python's dates stay dates."""
+    if source.dtype == object:
+        times = pd.Series(_counted(seconds, code, "us"))
+        return times.dt.date if pd.api.types.infer_dtype(source, skipna=True) == "date" else times
+    times = pd.Series(_counted(seconds, code, source.dt.unit))
+    zone = getattr(source.dtype, "tz", None)
+    return times if zone is None else times.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+def _counted(seconds: np.ndarray, code: str, unit: str) -> np.ndarray:
+    """Return NumPy times; counted in their own unit, because years before 1678 do not fit nanoseconds."""
+    missing = np.isnan(seconds)
+    ticks = np.round(np.where(missing, 0, seconds) * _TICKS_PER_SECOND[unit])
+    times = ticks.astype(np.int64).view(f"{code}[{unit}]")
+    times[missing] = np.array("NaT", dtype=times.dtype)
+    return times
+
+
+def _whole_numbers(means: np.ndarray, dtype: Any) -> pd.Series[Any]:
+    """Round to an integer type; the largest 64-bit numbers have no float of their own and would turn negative."""
+    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    missing = np.isnan(means)
+    rounded = np.maximum(np.round(np.where(missing, 0, means)), float(limits.min))
+    topped = rounded >= float(limits.max)
+    whole = np.where(topped, 0, rounded).astype(limits.dtype)
+    whole[topped] = limits.max
+    numbers = pd.Series(whole).astype(dtype)
+    return numbers.mask(missing) if missing.any() else numbers

@@ -1,9 +1,10 @@
-"""How many condensed rows each class gets, decided from loss curves: the plan that the clustering carries out."""
+"""The allocation plan: how many condensed rows each class gets, decided from loss curves."""
 
 from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -22,7 +23,6 @@ from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
-from c2tc_pipeline.condensation.least_rows import check_room
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.storage.cache import ContentCache
 
@@ -31,27 +31,7 @@ LOSSES = ("curves", "exact")
 
 @dataclass(frozen=True)
 class PartitionSettings:
-    """How a table is partitioned.
-
-    Parameters
-    ----------
-    budget : int
-        Condensed rows in all.
-    allocation : str or Allocator
-        Who splits the budget.
-    gamma : float or "auto"
-        Exponent of class sizes in the objective; ``"auto"`` is chosen on validation rows.
-    losses : {"curves", "exact"}
-        Whether allocators read measured curves or run k-means for every question, as the paper does.
-    device : str
-        Where k-means runs.
-    seed : int
-        Determines everything random.
-    least_rows : int
-        Source rows that every cluster must have.
-    engine : str
-        Who computes: "local", or the address of a Dask scheduler. The result is the same.
-    """
+    """How a table is partitioned."""
 
     budget: int
     allocation: str | Allocator = "hfils"
@@ -74,21 +54,7 @@ class PartitionSettings:
 
 @dataclass(frozen=True)
 class AllocationPlan:
-    """A split of the budget over the classes, and what it was read from.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        The split; its objective and bound are in the losses that the allocator saw.
-    measured : list of LossCurve or None
-        The loss curves with their centres; None when losses were exact.
-    gamma_scores : list of GammaScore
-        What each gamma scored; empty when gamma was given.
-    gamma_trials : int
-        K-means runs that the choice of gamma took.
-    curves_cached, curves_damaged : bool
-        Whether the curves came from the cache, and whether a damaged entry had to be replaced; not stored.
-    """
+    """A split of the budget over the classes, and what it was read from."""
 
     allocation: Allocation
     measured: list[LossCurve] | None
@@ -132,21 +98,6 @@ def plan_allocation(
     clock: StageClock | None = None,
 ) -> AllocationPlan:
     """Measure loss curves and split the budget over the classes.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d) or RowSource
-        Encoded rows sorted by class, C-contiguous, float32 or float64.
-    edges : ndarray of int of shape (classes + 1,)
-        Where each class begins, and the end.
-    settings : PartitionSettings
-        Budget, allocator, gamma, seed.
-    validation : tuple of (rows, class numbers), optional
-        Rows for choosing gamma; without them a tenth of ``X`` is kept aside for that choice.
-    cache : ContentCache, optional
-        Where loss curves are kept.
-    clock : StageClock, optional
-        Times the stages.
 
     Examples
     --------
@@ -220,3 +171,52 @@ def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np
     """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
     upper = np.minimum(budget - (len(sizes) - 1), room)
     return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))
+
+
+def check_least_rows(least: int, representative: str) -> None:
+    """Refuse what is no number of rows, and real rows where every row is to stand for several.
+
+    Examples
+    --------
+    >>> check_least_rows(5, "centroid")
+    """
+    if not isinstance(least, Integral) or isinstance(least, bool) or least < 1:
+        raise InputError(f"min_rows_per_condensed_row is {least!r}, but must be a whole number from 1 up.")
+    if least > 1 and representative == "medoid":
+        raise InputError(
+            f"min_rows_per_condensed_row is {least}, but representative='medoid' returns real rows, however many each "
+            "stands for; choose 'centroid', or leave the minimum at 1."
+        )
+
+
+def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names: Iterable[Any] | None = None) -> None:
+    """Refuse a minimum that a class, or the budget, leaves no room for.
+
+    Examples
+    --------
+    >>> check_room([80, 20], 10, 5)
+    >>> check_room([80, 3], 10, 5, names=["no", "yes"])
+    Traceback (most recent call last):
+    ...
+    c2tc_pipeline.common.errors.InputError: Class 'yes' has 3 rows, fewer than min_rows_per_condensed_row=5; leave its
+    rows out, join it with another class, or choose a smaller minimum.
+    """
+    sizes = np.asarray(sizes, dtype=np.int64)
+    small = np.flatnonzero(sizes < least)
+    if len(small):
+        listed = list(range(len(sizes)) if names is None else names)
+        name = listed[small[0]]
+        name = name.item() if isinstance(name, np.generic) else name
+        classes = "1 more class has" if len(small) == 2 else f"{len(small) - 1:,} more classes have"
+        others = f", and {classes} too few" if len(small) > 1 else ""
+        rows = "1 row" if sizes[small[0]] == 1 else f"{sizes[small[0]]} rows"
+        raise InputError(
+            f"Class {name!r} has {rows}, fewer than min_rows_per_condensed_row={least}{others}; leave its rows out, "
+            "join it with another class, or choose a smaller minimum."
+        )
+    room = int((sizes // least).sum())
+    if budget > room:
+        raise InputError(
+            f"With min_rows_per_condensed_row={least} the table has room for at most {room:,} condensed rows, but "
+            f"{budget:,} are asked for; choose a smaller ratio or a smaller minimum."
+        )

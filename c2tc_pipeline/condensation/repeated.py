@@ -31,19 +31,6 @@ _NUMBERS = (Kind.BOOLEAN, Kind.WHOLE, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 class RepeatedRows:
     """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has.
 
-    Parameters
-    ----------
-    singletons : int
-        Rows that stand for a single source row.
-    equal_rows : int
-        Rows that stand for several source rows, all equal in the columns shown.
-    medoids : int
-        Rows that are source rows because the representative is the medoid.
-    coincidences : int
-        Rows whose means and majorities equal some source row of the same class.
-    encoded : int
-        Rows whose encoded numbers equal those of a source row behind them, whatever the columns show.
-
     Examples
     --------
     >>> RepeatedRows(singletons=2, equal_rows=1).total
@@ -92,17 +79,6 @@ class RepeatedRows:
 
 class RepeatedSearch:
     """Looks for condensed rows among source rows, block by block.
-
-    Parameters
-    ----------
-    original : DataFrame
-        The condensed rows in the source's columns, the label among them.
-    label : str
-        The label; the class of a source row is that of its condensed row.
-    roles : mapping of str to ColumnRole
-        What each column was taken for.
-    kinds : mapping of str to Kind
-        What each column of the source holds as a whole.
 
     Examples
     --------

@@ -20,24 +20,12 @@ from sklearn.utils.validation import validate_data
 
 from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.partition import ClassOrder
+from c2tc_pipeline.condensation.clusters import ClassOrder
 
 
 @dataclass(frozen=True)
 class CondensedRows:
-    """What a sampler made of rows that are in the order of their classes.
-
-    Parameters
-    ----------
-    X : ndarray of shape (k, d)
-        Condensed rows.
-    codes : ndarray of int of shape (k,)
-        The class number of each, in ascending order.
-    weights : ndarray of shape (k,), optional
-        How much each counts; all count alike by default.
-    chosen : ndarray of int of shape (k,), optional
-        The position of the row that each is, among the sorted rows, where condensed rows are real ones.
-    """
+    """What a sampler made of rows that are in the order of their classes."""
 
     X: np.ndarray
     codes: np.ndarray
@@ -50,17 +38,6 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator):
 
     A subclass stores its parameters, ``ratio``, ``rows`` and ``random_state`` among them, and says in :meth:`condense`
     how rows that are sorted by class are condensed.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The classes, sorted.
-    counts_ : ndarray of int
-        Condensed rows of each class.
-    weights_ : ndarray or None
-        How much each condensed row counts; None when all count alike.
-    sample_indices_ : ndarray of int or None
-        The source row that each condensed row is; None when condensed rows are not rows of the source.
     """
 
     ratio: float
@@ -115,17 +92,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class CondensedClass:
-    """What a sampler made of the rows of one class: rows it picked, or rows it made.
-
-    Parameters
-    ----------
-    chosen : ndarray of int of shape (k,), optional
-        Positions of the picked rows within the class.
-    X : ndarray of shape (k, d), optional
-        Rows that are not rows of the class; needed where ``chosen`` is not given.
-    weights : ndarray of shape (k,), optional
-        How much each counts.
-    """
+    """What a sampler made of the rows of one class: rows it picked, or rows it made."""
 
     chosen: np.ndarray | None = None
     X: np.ndarray | None = None
@@ -140,17 +107,7 @@ class ClassSampler(Sampler):
 
     @abstractmethod
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
-        """Condense the rows of one class to ``count`` rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The class's rows. Not to be changed.
-        count : int
-            From 1 to n.
-        rng : Generator
-            The class's own; it follows from ``random_state`` and the number of the class.
-        """
+        """Condense the rows of one class to ``count`` rows."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
         """Condense each class to its share of the budget; see :meth:`Sampler.condense`."""

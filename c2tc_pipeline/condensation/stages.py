@@ -13,11 +13,6 @@ Listener = Callable[[str, int, int], None]
 class StageClock:
     """Times stages and passes their progress on.
 
-    Parameters
-    ----------
-    listener : callable, optional
-        Told about progress.
-
     Examples
     --------
     >>> clock = StageClock(lambda stage, done, total: print(stage, done, total))

@@ -19,14 +19,12 @@ from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedRows
-from c2tc_pipeline.condensation.membership import StoredMembership
-from c2tc_pipeline.condensation.original import ColumnSummary, shown_columns
+from c2tc_pipeline.condensation.members import ColumnSummary, shown_columns
 from c2tc_pipeline.condensation.plan import AllocationPlan
-from c2tc_pipeline.condensation.projection import project
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
 from c2tc_pipeline.condensation.stages import StageClock
-from c2tc_pipeline.condensation.summary import roles_table, summarise
-from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.condensation.summary import project, roles_table, summarise
+from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.storage.artefact import ScratchDirectory

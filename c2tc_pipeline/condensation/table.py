@@ -1,9 +1,11 @@
-"""The condensed table: what comes out, in memory and on disk."""
+"""The condensed table: in memory and on disk."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,11 @@ import pandas as pd
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import Notice
-from c2tc_pipeline.condensation.membership import StoredMembership
-from c2tc_pipeline.condensation.weights import training_weights
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
-from c2tc_pipeline.storage.artefact import publish_directory, verify_directory
+from c2tc_pipeline.storage.artefact import ScratchDirectory, publish_directory, verify_directory
 from c2tc_pipeline.storage.manifest import TIMINGS_NAME, refusing_damage
-from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+from c2tc_pipeline.storage.parquet import read_parquet, write_parquet, write_parquet_parts
 from c2tc_pipeline.tables.kinds import plain
 
 ARTEFACT_KIND = "condensed-table"
@@ -102,7 +102,7 @@ class CondensedTable:
 
     @property
     def training_weight(self) -> pd.Series[Any]:
-        """How much each row should count in training; see :mod:`c2tc_pipeline.condensation.weights`."""
+        """How much each row should count in training; see :mod:`c2tc_pipeline.condensation.table`."""
         weights = training_weights(self.weight.to_numpy(), plain(self.y).to_numpy())
         return pd.Series(weights, index=self.y.index, name="training_weight")
 
@@ -207,3 +207,66 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+
+
+@dataclass(frozen=True)
+class StoredMembership:
+    """A membership in a Parquet file, the same bytes as one that is written from memory.
+
+    Examples
+    --------
+    >>> blocks = [(np.array([0, 2]), np.array([1, 0])), (np.array([3]), np.array([1]))]
+    >>> StoredMembership.write(blocks).read()["condensed_row"].tolist()
+    [1, 0, 1]
+    """
+
+    path: Path
+    scratch: Any = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def write(cls, blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> StoredMembership:
+        """Write blocks of source rows and their condensed rows to a temporary file that is removed with this object."""
+        scratch = ScratchDirectory()
+        path = Path(scratch.name) / "membership.parquet"
+        write_parquet_parts(
+            (
+                pd.DataFrame({"source_row": source.astype(np.int64), "condensed_row": condensed.astype(np.int32)})
+                for source, condensed in blocks
+            ),
+            path,
+        )
+        return cls(path, scratch)
+
+    def read(self) -> pd.DataFrame:
+        """Return the membership as a frame."""
+        return read_parquet(self.path)
+
+    def copy_to(self, path: Path) -> None:
+        """Copy the file."""
+        shutil.copyfile(self.path, path)
+
+
+# How far a class's weight is pulled from its share of the condensed rows towards its share of the source rows, as a
+# mixture of the two: a rare class keeps much of the favour that the allocation did it, a class that got about its share
+# is hardly touched. Chosen on validation rows.
+PULL = 0.6
+
+
+def training_weights(members: np.ndarray, classes: np.ndarray, pull: float = PULL) -> np.ndarray:
+    """Return one weight a condensed row: by its members within its class, by the allocation between classes.
+
+    Within a class a row counts by the source rows behind it: a cluster of many is worth more than a cluster of few.
+    Between classes weights by members alone would undo the allocation, since they add up to the class's rows however
+    many condensed rows it got; so a class weighs a mean of its share of the condensed rows and its share of the source
+    rows, see :data:`PULL`.
+
+    Examples
+    --------
+    >>> training_weights(np.array([90, 30, 5]), np.array(["a", "a", "b"])).round(2).tolist()
+    [1.9, 0.63, 0.47]
+    """
+    _, codes = np.unique(classes, return_inverse=True)
+    members = np.asarray(members, dtype=np.float64)
+    rows = np.bincount(codes, weights=members)
+    shares = (1 - pull) * np.bincount(codes) / len(codes) + pull * rows / rows.sum()
+    return np.asarray(members * (shares / rows)[codes] * len(codes))

@@ -110,15 +110,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encode_rows(X)
 
     def encode_rows(self, X: Any, rows: np.ndarray | None = None) -> np.ndarray:
-        """Encode the rows at the given positions, in that order, without a second copy of table or result.
-
-        Parameters
-        ----------
-        X : DataFrame or array
-            A table with the columns seen in fit.
-        rows : ndarray of int, optional
-            Positions; all rows in table order by default.
-        """
+        """Encode the rows at the given positions, in that order, without a second copy of table or result."""
         check_is_fitted(self, "parts_")
         frame = self._checked_frame(X)[[name for part in self.parts_ for name in part.columns]]
         if rows is not None:

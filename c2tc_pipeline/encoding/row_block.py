@@ -19,17 +19,6 @@ from c2tc_pipeline.tables.roles import Role
 class RowBlock:
     """Rows of a table at some positions; a column is picked, and brought into its role's form, when it is asked for.
 
-    Parameters
-    ----------
-    columns : mapping of str to Series
-        All rows of the columns that may be asked for.
-    roles : mapping of str to Role
-        Their roles.
-    rows : ndarray of int or slice
-        Which rows.
-    length : int
-        How many.
-
     Examples
     --------
     >>> block = RowBlock({"x": pd.Series([1, 2, 3])}, {"x": Role.NUMERIC}, np.array([2, 0]), 2)

@@ -64,33 +64,6 @@ def least_batch(network: torch.nn.Module) -> int:
 class Recipe:
     """How a network is trained.
 
-    Parameters
-    ----------
-    optimiser : {"sgd", "adamw"}
-        ``"sgd"`` has a momentum of 0.9.
-    learning_rate : float
-        Max length of a step.
-    weight_decay : float
-        Pull of the weights towards zero.
-    epochs : int
-        Passes over the rows.
-    batch_size : int
-        Max rows per step.
-    largest_batch : int or None
-        Rows per step of large tables: a hundredth of the rows, between ``batch_size`` and this; steps then grow with
-        the square root of the batch. None keeps to ``batch_size``.
-    least_steps : int
-        Min number of steps.
-    most_steps : int or None
-        Max number of steps.
-    cosine : bool
-        Whether steps warm up over the first twentieth and then shrink to nothing along a cosine.
-    noise : float
-        Standard deviation of the noise added to rows at every step, divided by the square root of rows / 1,000 where
-        there are more. It makes few rows stand for their surroundings.
-    patience : int or None
-        Evaluations of the validation rows without improvement after which training ends; None trains to the end.
-
     Examples
     --------
     >>> recipe = Recipe("sgd", 0.1, 0.0, epochs=10, batch_size=100, least_steps=50, most_steps=1000)

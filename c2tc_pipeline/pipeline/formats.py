@@ -35,19 +35,6 @@ SCHEMA_NAME = "schema.json"
 class Format(Generic[T]):
     """The files of one kind of value.
 
-    Parameters
-    ----------
-    kind : str
-        What the stored artefact is called; a reader insists on it.
-    write : callable
-        Stores a value into an empty directory.
-    read : callable
-        Loads it back; the directory is for reading only and gone afterwards.
-    digest : callable, optional
-        A content hash that is cheaper than writing the files; see :meth:`digest_of`.
-    located : callable, optional
-        Tells a value that was read the address of its files, for those who read parts of them by themselves.
-
     Examples
     --------
     >>> words = Format(
@@ -76,11 +63,6 @@ class Format(Generic[T]):
 
 def digest_of_files(directory: Path) -> str:
     """Return the sha256 over the names and contents of all files below a directory, without timings.
-
-    Parameters
-    ----------
-    directory : pathlib.Path
-        Files named ``timings.json`` in it do not count, at any depth.
 
     Examples
     --------

@@ -35,13 +35,6 @@ KEPT = (DATA_VERSION, "baseline")
 def artefact_key(asset: str, partition: str | None = None) -> str:
     """Return the key under which an asset's value is stored.
 
-    Parameters
-    ----------
-    asset : str
-        The asset's name.
-    partition : str, optional
-        Its partition key; absent for an asset without partitions.
-
     Examples
     --------
     >>> artefact_key("condensed_table", "flights|0.001"), artefact_key("leaderboard")
@@ -141,18 +134,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
             return {partition: self.read(asset, partition) for partition in made}
 
     def read(self, asset: str, partition: str | None = None) -> Any:
-        """Return the newest stored value, verified, for a reader that is no asset's input.
-
-        Parameters
-        ----------
-        asset, partition : str
-            As for :func:`artefact_key`.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it is damaged.
-        """
+        """Return the newest stored value, verified, for a reader that is no asset's input."""
         chosen, key = _format_of(asset), artefact_key(asset, partition)
         newest = self.store.latest(key)
         wanted = newest.version if newest else None

@@ -53,7 +53,7 @@ STEPS_VARIABLE = "C2TC_STEPS"
 # computes or opens anything, since threads and connections do not survive a fork.
 PRELOADED = (
     "c2tc_pipeline.definitions",
-    "c2tc_pipeline.clustering.cpu",
+    "c2tc_pipeline.clustering.kernels",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
     "pandera.pandas",

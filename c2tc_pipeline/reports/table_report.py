@@ -31,15 +31,6 @@ def render_table_report(
 ) -> str:
     """Return the report of a table as one self-contained HTML page over all its ratios.
 
-    Parameters
-    ----------
-    name : str
-        The table's name.
-    tables : mapping of float to CondensedTable
-        The condensed table of each ratio, all of the same encoder.
-    scores : mapping of float to DataFrame, optional
-        What :func:`~c2tc_pipeline.evaluation.scores.evaluate_condensed` returned for a ratio; ratios may be missing.
-
     Examples
     --------
     >>> from c2tc_pipeline import condense

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # "None" and "?" are left out on purpose: in real tables they are answers as often as missing values.
 MISSING_SPELLINGS = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL")
 # Rows of Python values are kept in memory up to this size, beyond it in an anonymous file.
-KEPT_BYTES = 1 << 26
+KEPT_BYTES = 1 << 24
 
 
 class CellType(StrEnum):

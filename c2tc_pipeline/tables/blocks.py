@@ -100,15 +100,7 @@ class Blocks:
 
     @classmethod
     def of_source(cls, address: str | Path) -> Blocks:
-        """Read a source: into memory if it is of moderate size, else in passes over a file.
-
-        Raises
-        ------
-        InputError
-            When the source can't be read.
-        ConnectionError
-            When it changed while it was read; another try may find it at rest.
-        """
+        """Read a source: into memory if it is of moderate size, else in passes over a file."""
         source = open_source(address)
         if is_large(source) and isinstance(source, ParquetSource) and source.location.scheme == "file":
             version = source.version()
@@ -319,11 +311,6 @@ def peek_table(source: str | Path, *, storage_options: Mapping[str, Any] | None 
 
 def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:
     """Convert Arrow batches to one DataFrame; integers and booleans keep their types where cells are missing.
-
-    Raises
-    ------
-    InputError
-        When the rows do not fit into memory, or hold values that Python can't represent.
 
     Examples
     --------

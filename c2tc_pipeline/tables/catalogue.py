@@ -78,16 +78,6 @@ class TableReport:
 def load_catalogue(path: str | Path) -> Catalogue:
     """Read and check a catalogue.
 
-    Parameters
-    ----------
-    path : str or Path
-        The YAML file, or ``"paper"`` for the paper's tables on OpenML.
-
-    Raises
-    ------
-    InputError
-        When anything in it is wrong.
-
     Examples
     --------
     >>> import tempfile

@@ -25,19 +25,7 @@ MOST_CLASSES = 2**18
 
 @dataclass(frozen=True)
 class LabelClasses:
-    """The classes of a table.
-
-    Parameters
-    ----------
-    values : ndarray
-        The class values, sorted.
-    rows : ndarray of int
-        Rows of each class.
-    numbers : ndarray of int
-        For each number that :meth:`LabelGatherer.add` gave out, the place of its class in ``values``.
-    dtype : dtype
-        The type of a column of labels.
-    """
+    """The classes of a table."""
 
     values: np.ndarray
     rows: np.ndarray
@@ -47,11 +35,6 @@ class LabelClasses:
 
 class LabelGatherer:
     """Gathers the classes of a label column block by block.
-
-    Parameters
-    ----------
-    name : str
-        The label column.
 
     Examples
     --------

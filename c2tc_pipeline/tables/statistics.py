@@ -177,28 +177,7 @@ def gather_statistics(
     is_labelled: bool = True,
     seed: int = 0,
 ) -> TableStatistics:
-    """Gather the statistics of some columns in one pass, and decide their roles.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-        The rows.
-    columns : sequence of str
-        The columns to look at; the label is not among them.
-    given : mapping of str to Role
-        Roles that are not inferred.
-    classes : int
-        Number of classes.
-    is_labelled : bool
-        Whether class numbers mean anything.
-    seed : int
-        Determines the sample.
-
-    Raises
-    ------
-    InputError
-        When a value does not fit a given role, or a numeric column holds infinite values.
-    """
+    """Gather the statistics of some columns in one pass, and decide their roles."""
     gatherers: dict[str, ColumnGatherer] = {name: gatherer_of(name, given.get(name)) for name in columns}
     sample = RowSample(seed, min(SAMPLE_ROWS, max(SAMPLE_CELLS // (len(columns) + 1), 1)))
     sample_codes = RowSample(seed, min(SAMPLE_ROWS, max(SAMPLE_CELLS // (len(columns) + 1), 1)))

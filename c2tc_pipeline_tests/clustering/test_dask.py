@@ -22,7 +22,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.clustering.dask_cluster import Seen, register, running_cluster
 from c2tc_pipeline_tests.clustering.mixtures import CPU, as_bytes, mixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.representatives.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline import Condenser, condense
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.least_rows import check_room
+from c2tc_pipeline.condensation.plan import check_room
 from c2tc_pipeline_tests.condensation.test_invariants import check_invariants
 from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline import CondensedTable, condense
-from c2tc_pipeline.condensation.original import ColumnSummary
+from c2tc_pipeline.condensation.members import ColumnSummary
 from c2tc_pipeline.tables.kinds import column_kind
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline_tests.tools.made_tables import mixed_table

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline import Condenser, condense
-from c2tc_pipeline.condensation.weights import PULL, training_weights
+from c2tc_pipeline.condensation.table import PULL, training_weights
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 

@@ -24,7 +24,7 @@ from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_array
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.representatives.SingletonWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
 COLUMNS = ["training_set", "model", "seed", "rows", "accuracy", "macro_f1", "class_f1", "fit_seconds", "cache_hit"]
 

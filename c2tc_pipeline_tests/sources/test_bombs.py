@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,13 @@ import c2tc_pipeline
 from c2tc_pipeline.bench.experiments.grid import load_experiment
 from c2tc_pipeline.clustering.loss_curves import read_curves
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.encoded import EncodedTable
+from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.parquet import open_arrays
 from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline_tests.tools.fuzzing.verdicts import what_is_wrong_with
+from c2tc_pipeline_tests.tools.fuzzing.targets import is_sentence, seal_encoder
 
 EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -44,14 +43,13 @@ OBJECTS = (
     "!!python/module:os ''",
     "!!python/object:c2tc_pipeline.tables.spec.TableSpec {{}}",
 )
-TERABYTE = json.dumps({"0/knots_0": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
 
 
-@dataclass
 class Touching:
     """Leaves a mark when it is unpickled."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self.path,)
@@ -60,22 +58,16 @@ class Touching:
 def refusal(path: Path, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
         read_table(path, **options)
-    assert what_is_wrong_with(str(caught.value)) is None
+    assert is_sentence(str(caught.value))
     return str(caught.value)
 
 
-@pytest.mark.parametrize("compression", ["csv", "zstd", "gzip", "snappy"])
-def test_a_small_file_beyond_the_limit_of_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
-) -> None:
-    path = tmp_path / ("bomb.csv.gz" if compression == "csv" else "bomb.parquet")
-    if compression == "csv":
-        path.write_bytes(gzip.compress(b"a,b\n" + b"0,0\n" * 2_000_000))
-    else:
-        table = pa.table({"a": np.zeros(2_000_000), "b": pa.nulls(2_000_000)})
-        pq.write_table(table, path, compression=compression, use_dictionary=False, data_page_size=1 << 30)
+def test_a_packed_csv_that_unpacks_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"0,0\n" * 2_000_000))
+    assert path.stat().st_size < 20_000
     monkeypatch.setenv(LIMIT_VARIABLE, "10")
-    assert "10 MB" in refusal(path)
+    assert "needs more than 10 MB of memory" in refusal(path)
     monkeypatch.setenv(LIMIT_VARIABLE, "100")
     assert len(read_table(path)) == 2_000_000
 
@@ -83,7 +75,19 @@ def test_a_small_file_beyond_the_limit_of_memory_is_refused(
 def test_a_packed_csv_of_one_endless_row_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1," + bytes(30_000_000)))
-    assert "8 MiB" in refusal(path)
+    assert path.stat().st_size < 100_000
+    assert "longer than 8 MiB" in refusal(path)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "gzip", "snappy"])
+def test_a_packed_parquet_file_beyond_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    table = pa.table({"a": np.zeros(4_000_000), "b": pa.nulls(4_000_000)})
+    pq.write_table(table, path, compression=compression, use_dictionary=False, data_page_size=1 << 30)
+    monkeypatch.setenv(LIMIT_VARIABLE, "10")
+    assert "needs more than 10 MB of memory" in refusal(path)
 
 
 def test_the_limit_is_half_of_the_memory_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,23 +95,35 @@ def test_the_limit_is_half_of_the_memory_unless_it_is_set(monkeypatch: pytest.Mo
     assert 10**8 < most_table_bytes() < 10**14
     for wrong in ("x", "-1", "0", "1.5", "²"):
         monkeypatch.setenv(LIMIT_VARIABLE, wrong)
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match="give a number of megabytes"):
             most_table_bytes()
 
 
-def test_absurd_numbers_in_a_footer_are_refused(tmp_path: Path) -> None:
+def changed_footer(path: Path, old: bytes, new: bytes) -> None:
+    """Replace bytes in the footer of a Parquet file, which keeps its length."""
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    assert old in content[start:]
+    assert len(old) == len(new)
+    path.write_bytes(content[:start] + content[start:].replace(old, new))
+
+
+def test_a_footer_that_claims_absurd_numbers_of_rows_is_refused(tmp_path: Path) -> None:
     """The number 1000 as Thrift writes it, twice as zigzag in seven bits, becomes one that is larger or negative."""
-    path = tmp_path / "t.parquet"
-    for claimed in (b"\xfe\x7f", b"\xff\x7f"):
+    for number, claimed in enumerate((b"\xfe\x7f", b"\xff\x7f")):
+        path = tmp_path / f"{number}.parquet"
         pq.write_table(pa.table({"a": range(1000)}), path)
-        content = path.read_bytes()
-        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-        assert b"\xd0\x0f" in content[start:]
-        path.write_bytes(content[:start] + content[start:].replace(b"\xd0\x0f", claimed))
-        assert str(path) in refusal(path)
+        changed_footer(path, b"\xd0\x0f", claimed)
+        assert "is not a whole Parquet file" in refusal(path)
+
+
+def test_a_length_of_the_footer_beyond_the_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
     for length in (2**31 - 1, 2**32 - 1, 0, path.stat().st_size):
-        path.write_bytes(path.read_bytes()[:-8] + length.to_bytes(4, "little") + b"PAR1")
-        assert str(path) in refusal(path)
+        content = path.read_bytes()
+        path.write_bytes(content[:-8] + length.to_bytes(4, "little") + b"PAR1")
+        assert "is not a whole Parquet file" in refusal(path)
 
 
 @pytest.mark.parametrize("load", [load_catalogue, lambda path: load_experiment(str(path))])
@@ -118,7 +134,7 @@ def test_yaml_neither_explodes_nor_constructs(tmp_path: Path, load: Any) -> None
         path.write_text(text)
         with pytest.raises(InputError) as caught:
             load(path)
-        assert what_is_wrong_with(str(caught.value)) is None
+        assert is_sentence(str(caught.value))
     assert not mark.exists()
 
 
@@ -140,7 +156,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     told = {"names": [], "classes": [], "validation": False, "origin": "", "edges": [0, 1]}
     (tmp_path / "encoded.json").write_text(json.dumps(told))
     with pytest.raises(ValueError, match="allow_pickle"):
-        EncodedTable.read_files(tmp_path)
+        EncodedRows.read_files(tmp_path)
     for name in ("t.csv", "t.parquet", "t.sqlite", "t.duckdb"):
         (tmp_path / name).write_bytes(code)
         with contextlib.suppress(InputError):
@@ -153,12 +169,10 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 
 def _encoder_with(folder: Path, weights: bytes) -> Path:
     """Return a folder with a fitted encoder whose weights are other bytes, under a seal that fits."""
-    from c2tc_pipeline_tests.tools.fuzzing.folders import _seal_encoder
-
     made = folder / "encoder"
     save_encoder(HybridEncoder().fit(pd.DataFrame({"x": [1.0, 2.5, 4.0]}), [0, 1, 0]), made)
     (made / "encoder.safetensors").write_bytes(weights)
-    _seal_encoder(made / "encoder.json")
+    seal_encoder(made / "encoder.json")
     return made
 
 
@@ -171,12 +185,17 @@ def _encoder_with(folder: Path, weights: bytes) -> Path:
         save({"0/knots_0": np.zeros(3), "0/heights_0": np.zeros(2)}),
         save({"0/knots_0": np.zeros((3, 3)), "0/heights_0": np.zeros(3)}),
         save({"0/knots_0": np.zeros(0), "0/heights_0": np.zeros(0)}),
-        len(TERABYTE).to_bytes(8, "little") + TERABYTE,
     ],
 )
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path, weights: bytes) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="damaged"):
         load_encoder(_encoder_with(tmp_path, weights))
+
+
+def test_weights_that_claim_a_terabyte_are_refused(tmp_path: Path) -> None:
+    header = json.dumps({"0/knots_0": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
+    with pytest.raises(InputError, match="damaged"):
+        load_encoder(_encoder_with(tmp_path, len(header).to_bytes(8, "little") + header))
 
 
 def test_packed_or_endless_arrays_are_refused(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import openml
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 
 
@@ -63,22 +62,22 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
 
 
 def test_a_table_is_fetched_once_and_read_offline_then(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    delivery = read_delivery("openml:7")
-    assert delivery.frame["class"].tolist() == ["x", "y"]
-    assert delivery.shown_address == "openml:7"
+    delivery = Blocks.of_source("openml:7")
+    assert next(delivery.frames())["class"].tolist() == ["x", "y"]
+    assert delivery.shown == "openml:7"
     assert library.asked == ["/api/v1/json/data/7", "/7.pq"]
     monkeypatch.setenv(openml.SERVER_VARIABLE, "http://127.0.0.1:9")
-    again = read_delivery("openml:7")
-    assert (again.digest, again.fingerprint) == (delivery.digest, delivery.fingerprint)
+    again = Blocks.of_source("openml:7")
+    assert (again.digest, again.version) == (delivery.digest, delivery.version)
 
 
 def test_a_damaged_copy_is_fetched_again(library: Library, tmp_path: Path) -> None:
-    whole = read_delivery("openml:7").digest
+    whole = Blocks.of_source("openml:7").digest
     (kept,) = (tmp_path / "cache").rglob("*.parquet")
     content = bytearray(kept.read_bytes())
     content[len(content) // 2] ^= 1
     kept.write_bytes(content)
-    assert read_delivery("openml:7").digest == whole
+    assert Blocks.of_source("openml:7").digest == whole
     assert library.asked == ["/api/v1/json/data/7", "/7.pq", "/7.pq"]
 
 

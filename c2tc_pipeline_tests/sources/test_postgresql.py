@@ -6,11 +6,10 @@ import datetime
 
 import pandas as pd
 import pytest
-from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline_tests.sources.postgresql_server import DATABASE, PASSWORD, USER, PostgresServer
 
 
@@ -126,9 +125,9 @@ def test_a_password_is_taken_from_the_environment_and_never_shown(
     address = "postgresql://?table=secret&dsn_env=WAREHOUSE"
     assert "WAREHOUSE" in refusal(address)
     monkeypatch.setenv("WAREHOUSE", server.dsn)
-    delivery = read_delivery(address)
-    assert delivery.frame["n"].tolist() == [1]
-    assert delivery.shown_address == "postgresql://?table=secret&dsn_env=WAREHOUSE"
+    delivery = Blocks.of_source(address)
+    assert next(delivery.frames())["n"].tolist() == [1]
+    assert delivery.shown == "postgresql://?table=secret&dsn_env=WAREHOUSE"
     assert PASSWORD not in repr(vars(open_source(address))["_address"])
     monkeypatch.setenv("WAREHOUSE", server.dsn.replace(PASSWORD, f"{PASSWORD}-wrong"))
     assert "password" in refusal(address)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.sources import addresses
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, sliced
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 
 
@@ -52,7 +52,7 @@ def test_a_source_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path.write_text("tables: {a: {source: count://7, label: even}, b: {source: {count: 7}, label: even}}")
     catalogue = load_catalogue(path)
     assert [(report.problem, report.rows) for report in validate_catalogue(catalogue)] == [(None, 7)] * 2
-    delivered = [read_delivery(catalogue.resolve_source(spec)) for spec in catalogue.values()]
-    assert [delivery.frame["n"].tolist() for delivery in delivered] == [list(range(7))] * 2
+    delivered = [Blocks.of_source(catalogue.resolve_source(spec)) for spec in catalogue.values()]
+    assert [next(delivery.frames())["n"].tolist() for delivery in delivered] == [list(range(7))] * 2
     assert delivered[0].digest == delivered[1].digest
-    assert delivered[0].fingerprint == f"db-{delivered[0].digest[:32]}"
+    assert delivered[0].version == f"db-{delivered[0].digest[:32]}"

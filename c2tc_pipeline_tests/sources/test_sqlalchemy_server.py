@@ -5,11 +5,10 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from c2tc_pipeline.tables.delivery import read_delivery
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 
 pytest.importorskip("psycopg2")
@@ -25,9 +24,13 @@ def test_the_values_are_those_of_the_streaming_driver(server: PostgresServer) ->
         "CREATE TABLE alike AS SELECT n AS a, n / 4.0::float8 AS b, md5(n::text) AS c, n % 3 = 0 AS d,"
         " CASE WHEN n % 5 > 0 THEN n END AS e, date '2020-01-01' + n AS f FROM generate_series(1, 25000) AS n",
     )
-    direct, other = read_delivery(server.table("alike")), read_delivery(through_sqlalchemy(server.table("alike")))
-    assert other.frame.sort_values("a", ignore_index=True).equals(direct.frame.sort_values("a", ignore_index=True))
-    assert PASSWORD not in repr(other.shown_address)
+    direct, other = Blocks.of_source(server.table("alike")), Blocks.of_source(through_sqlalchemy(server.table("alike")))
+    assert (
+        next(other.frames())
+        .sort_values("a", ignore_index=True)
+        .equals(next(direct.frames()).sort_values("a", ignore_index=True))
+    )
+    assert PASSWORD not in repr(other.shown)
 
 
 def test_memory_holds_a_part_of_the_rows(server: PostgresServer) -> None:

@@ -210,7 +210,12 @@ def test_a_writer_that_publishes_while_leftovers_are_collected_keeps_its_files(
     publish(store)
     delayed: list[tuple[str, bytes]] = []
     slow = place.open()
-    monkeypatch.setattr(slow.backend, "put_if_absent", lambda *put: delayed.append(put) is None)
+
+    def delay(path: str, content: bytes) -> bool:
+        delayed.append((path, content))
+        return True
+
+    monkeypatch.setattr(slow.backend, "put_if_absent", delay)
     publish(slow, "slow")
     take = store.take_number
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from c2tc_pipeline.encoding.statistics import TableStatistics
-from c2tc_pipeline.tables.preparation import prepare_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +15,7 @@ from c2tc_pipeline.condensation.members import MemberVotes
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.column_facts import ColumnGatherer
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 # Both ends of every type, so that differences would overflow if they were taken in it.
 ends = st.sampled_from(("int8", "uint8", "int16", "int64", "uint64")).flatmap(
@@ -112,14 +111,3 @@ def test_facts_need_no_counts_of_what_is_no_text(column: pd.Series[Any], role: s
         # Written out, because a missing limit is NaN.
         facts.append(str(gatherer.facts()))
     assert facts[0] == facts[1]
-
-
-def test_cells_are_those_of_the_prepared_rows() -> None:
-    table = pd.DataFrame({"age": [31, 45, 28, 60], "y": ["no", "yes", "no", "yes"]})
-    prepared = prepare_table(table, label="y")
-    assert prepared.cells_of(table["age"]).tolist() == [31, 45, 28, 60]
-    turned = prepare_table(table, label="y")
-    turned.row_ids = np.array([3, 2, 1, 0])
-    assert turned.cells_of(table["age"]).tolist() == [60, 28, 45, 31]
-    gap = table.assign(y=pd.Series(["no", None, "no", "yes"], dtype=object))
-    assert prepare_table(gap, label="y").cells_of(gap["age"]).tolist() == [31, 28, 60]

@@ -20,7 +20,7 @@ from c2tc_pipeline.bench.experiments.limits import OK, OUT_OF_MEMORY, OUT_OF_TIM
 from c2tc_pipeline.bench.experiments.spaces import EncodedSplit
 from c2tc_pipeline.bench.rivals import make_rival
 from c2tc_pipeline.condensation.condenser import Condenser
-from c2tc_pipeline.condensation.weights import PULL, training_weights
+from c2tc_pipeline.condensation.table import PULL, training_weights
 from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_json

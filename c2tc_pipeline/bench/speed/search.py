@@ -13,7 +13,7 @@ from c2tc_pipeline.bench.speed.bench import Bench, Timed, spread
 from c2tc_pipeline.bench.speed.printed_search import POINTS_A_CENTROID, SearchResult, printed_search
 from c2tc_pipeline.bench.speed.row import SpeedRow, reaches
 from c2tc_pipeline.bench.speed.tables import ClassRows, SpeedTable
-from c2tc_pipeline.condensation.partition import cluster_classes
+from c2tc_pipeline.condensation.clusters import cluster_classes
 from c2tc_pipeline.condensation.plan import PartitionSettings, plan_allocation
 from c2tc_pipeline.condensation.stages import StageClock
 

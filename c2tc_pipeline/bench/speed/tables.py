@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.bench.experiments.catalogue import PAPER_TABLES
-from c2tc_pipeline.condensation.partition import ClassOrder
+from c2tc_pipeline.condensation.clusters import ClassOrder
 from c2tc_pipeline.condensation.steps import encode_table, fit_encoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.tables.blocks import read_table

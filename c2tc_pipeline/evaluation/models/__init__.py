@@ -25,17 +25,6 @@ MODELS = Registry(
 def make_model(name: str, *, recipe: str = "default", seed: int = 0, device: str = "auto") -> Any:
     """Return an unfitted model by its name.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`MODELS`.
-    recipe : str
-        How networks are trained; see :data:`~c2tc_pipeline.evaluation.training.RECIPES`.
-    seed : int
-        The model's ``random_state``, if it has one.
-    device : {"auto", "cpu", "cuda", "mps"}
-        Where networks are trained.
-
     Examples
     --------
     >>> make_model("boosting", seed=3).random_state

@@ -17,17 +17,6 @@ class BoostingClassifier(WrappedClassifier):
     early stopping on large tables, which a class of a single row makes impossible. Here a leaf takes one row in
     ``1 / leaf_share``, at least 1 and at most 20, and all rows are trained on.
 
-    Parameters
-    ----------
-    iterations : int, default=100
-        Trees per class.
-    learning_rate : float, default=0.1
-        How much of each tree is added.
-    leaf_share : float, default=0.02
-        The min share of the rows in a leaf, up to 20 rows.
-    random_state : int, RandomState or None, default=0
-        Seed of the sample that bins of very large tables are computed from.
-
     Examples
     --------
     >>> model = BoostingClassifier().fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])

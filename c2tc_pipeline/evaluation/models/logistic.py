@@ -13,14 +13,6 @@ from c2tc_pipeline.evaluation.models.base import WrappedClassifier
 class LogisticClassifier(WrappedClassifier):
     """scikit-learn's logistic regression, also for a single class.
 
-    Parameters
-    ----------
-    C : float, default=1.0
-        Inverse of the regularisation; as in scikit-learn, against the sum of the losses of all rows, so that more rows,
-        or heavier ones, are followed more closely.
-    iterations : int, default=1000
-        Max steps of the solver.
-
     Examples
     --------
     >>> model = LogisticClassifier(C=100.0).fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])

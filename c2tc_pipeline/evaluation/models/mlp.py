@@ -23,24 +23,6 @@ def mlp_network(features: int, classes: int, widths: Sequence[int] = (256, 256))
 class MlpClassifier(NetworkClassifier):
     """Layers of rectified linear units, two of 256 by default, without dropout or normalisation.
 
-    Parameters
-    ----------
-    widths : sequence of int, default=(256, 256)
-        Units of each hidden layer.
-    recipe : str or Recipe, default="default"
-        How it is trained; see :data:`~c2tc_pipeline.evaluation.training.RECIPES`.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where it is trained.
-    random_state : int, RandomState or None, default=0
-        Determines the start and the batches.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The classes, sorted.
-    network_ : torch.nn.Module
-        The trained network.
-
     Examples
     --------
     >>> model = MlpClassifier(random_state=0).fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])

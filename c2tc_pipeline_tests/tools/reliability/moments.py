@@ -40,7 +40,7 @@ def die() -> NoReturn:
     raise AssertionError("unreachable")
 
 
-def _cut_and_die(path: Path) -> None:
+def _cut_and_die(path: Path) -> NoReturn:
     """Halve a file, or the last one below a directory, as if it had been written so far."""
     last = files_below(path)[-1] if path.is_dir() else path
     os.truncate(last, last.stat().st_size // 2)
@@ -140,7 +140,7 @@ def _at_the_manifest(when: str) -> Callable[[Path, str], None]:
             if path.startswith(f"{asset}/") and "/manifests/" in path:
                 die()
 
-        _hook(Backend, "put_if_absent", **{when: die_at_mine})  # type: ignore[arg-type]
+        _hook(Backend, "put_if_absent", **{when: die_at_mine})
 
     return install
 
