@@ -1,10 +1,11 @@
-"""``c2tc bench``: the experiments, on the paper's tables or on your own."""
+"""``c2tc bench``: experiments on the paper's tables or on your own, and the speed and scale measurements."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,72 +16,66 @@ from c2tc_pipeline.common.errors import InputError
 
 SPEED = "speed"
 SCALE = "scale"
+# Options of speed and of scale beside --data, --out and --quiet; all others are those of experiments.
+_OWN = {SPEED: {"tables", "seeds", "parts", "time_limit"}, SCALE: {"rows", "memory"}}
+
+
+def _names(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (value or "").split(",") if part.strip())
+
+
+def _numbers(context: click.Context, option: click.Parameter, value: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in _names(context, option, value))
+    except ValueError:
+        raise InputError(f"--ratios {value!r} must be numbers separated by commas, such as 0.01,0.001.") from None
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with the paper's tables as Parquet files.")
 @click.option("--catalogue", type=click.Path(path_type=Path), help="A catalogue of your own tables, instead of --data.")
-@click.option("--tables", help="Only these tables, separated by commas; with --catalogue, all of it by default.")
-@click.option("--ratios", help="Other ratios, separated by commas.")
-@click.option("--spaces", help="Other column spaces, such as hcfe or label, separated by commas.")
-@click.option("--methods", help="Only these methods, separated by commas.")
-@click.option("--without", help="All methods but these, separated by commas.")
-@click.option("--models", help="Other models, separated by commas.")
+@click.option(
+    "--tables", callback=_names, help="Only these tables, separated by commas; with --catalogue, all by default."
+)
+@click.option("--ratios", callback=_numbers, help="Other ratios, separated by commas.")
+@click.option("--spaces", callback=_names, help="Other column spaces, such as hcfe or label, separated by commas.")
+@click.option("--methods", callback=_names, help="Only these methods, separated by commas.")
+@click.option("--without", callback=_names, help="All methods but these, separated by commas.")
+@click.option("--models", callback=_names, help="Other models, separated by commas.")
 @click.option("--seeds", type=click.IntRange(1, 100), help="Another number of repetitions.")
-@click.option("--first-seed", type=click.IntRange(0, 1_000_000), help="The first of them.  [default: 0]")
+@click.option("--first-seed", type=click.IntRange(0, 1_000_000), help="The seed of the first one.  [default: 0]")
 @click.option(
     "--on",
     "judged_on",
     type=click.Choice(["test", "validation"]),
-    help="Rows that models are scored on: settings are chosen on validation rows.  [default: test]",
+    help="Rows that models are scored on; choose settings on validation rows.  [default: test]",
 )
 @click.option("--recipe", help="How networks are trained: default or paper.")
 @click.option("--group-duplicates", is_flag=True, help="Keep rows with equal features on one side of each split.")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory to write.  [default: runs/bench/NAME]")
+@click.option("--out", type=click.Path(path_type=Path), help="Output directory.  [default: runs/bench/NAME]")
 @click.option(
-    "--jobs", type=click.IntRange(0, 1024), help="Processes side by side; 0: none but this one.  [default: one a core]"
+    "--jobs",
+    type=click.IntRange(0, 1024),
+    help="Parallel processes; 0 runs everything in this one.  [default: one per core]",
 )
-@click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where what is done is kept.")
-@click.option("--parts", help="Only these parts of the speed, separated by commas; see below.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Cache directory of finished work.")
+@click.option("--parts", callback=_names, help="Only these parts of the speed benchmark, separated by commas.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds that each reference of the speed may take.  [default: 300]",
+    help="Time limit of each reference of the speed benchmark, in seconds.  [default: 300]",
 )
 @click.option(
-    "--rows", type=click.IntRange(1_000), help="Rows of the largest made table of the scale.  [default: 20,000,000]"
+    "--rows", type=click.IntRange(1_000), help="Rows of the largest table of the scale check.  [default: 20,000,000]"
 )
 @click.option(
     "--memory",
     type=click.FloatRange(0, min_open=True),
-    help="Gigabytes that a condensation in blocks may have.  [default: 1.5]",
+    help="Memory limit of the scale check in blocks, in gigabytes.  [default: 1.5]",
 )
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def bench(
-    name: str | None,
-    data: Path | None,
-    catalogue: Path | None,
-    tables: str | None,
-    ratios: str | None,
-    spaces: str | None,
-    methods: str | None,
-    without: str | None,
-    models: str | None,
-    seeds: int | None,
-    first_seed: int | None,
-    judged_on: str | None,
-    recipe: str | None,
-    group_duplicates: bool,
-    out: Path | None,
-    jobs: int | None,
-    cache_dir: Path | None,
-    parts: str | None,
-    time_limit: float | None,
-    rows: int | None,
-    memory: float | None,
-    quiet: bool,
-) -> None:
+def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **options: Any) -> None:
     """Run the experiment NAME, or list them all.
 
     \b
@@ -91,81 +86,37 @@ def bench(
       c2tc bench my_grid.yaml --data tables
       c2tc bench speed --data tables --parts stages,search
 
-    What is done is kept in the cache cell by cell: an experiment that was stopped goes on where it was. It writes
-    scores.parquet, statistics.parquet, table.md, report.html and figures. NAME may be a YAML file of your own.
+    Finished cells are cached: an experiment that was stopped goes on where it was. It writes scores.parquet,
+    statistics.parquet, table.md, report.html and figures. NAME may be a YAML file of your own.
 
-    "speed" measures everything beside its references, on this machine: stages, search, autoencoder, throughput, whole
-    and rivals, which are its --parts. --seeds is how often each is repeated, --tables restricts it to some of adult,
-    diabetes130us, airlines, covertype and jannis. It writes speed.parquet, speed.md, speed.json and figures; nothing
-    else should run meanwhile.
+    "speed" measures the package beside reference implementations, on this machine: stages, search, autoencoder,
+    throughput, whole and rivals, which are its --parts. --seeds is the number of repeats, --tables restricts it to some
+    of adult, diabetes130us, airlines, covertype and jannis. It writes speed.parquet, speed.md, speed.json and figures;
+    nothing else should run meanwhile.
 
-    "scale" condenses a made table (--rows) and three smaller ones in blocks under a limit of memory (--memory), and the
-    largest in memory beside it. It needs some 15 GB of disk and as much memory for 20 million rows, and writes
-    scale.md and scale.json. --data is where the tables are made and kept; without it they go to a temporary folder.
+    "scale" condenses a synthetic table (--rows) and three smaller ones under a memory limit (--memory), and the largest
+    in memory beside it. It needs some 15 GB of disk and as much memory for 20 million rows, and writes scale.md and
+    scale.json. --data is the folder of the synthetic tables; by default it is temporary.
     """
-    of_experiments = {
-        "--catalogue": catalogue,
-        "--ratios": ratios,
-        "--spaces": spaces,
-        "--methods": methods,
-        "--without": without,
-        "--models": models,
-        "--first-seed": first_seed,
-        "--on": judged_on,
-        "--recipe": recipe,
-        "--group-duplicates": group_duplicates,
-        "--jobs": jobs,
-        "--cache": cache_dir,
-    }
-    if name != SCALE:
-        _refuse({"--rows": rows, "--memory": memory}, "is for the check of scale alone; leave it out")
     if name is None:
         _list()
-    elif name == SCALE:
-        asked = {"--tables": tables, "--seeds": seeds, "--parts": parts, "--time-limit": time_limit}
-        _refuse({**of_experiments, **asked}, "plays no part in the check of scale; leave it out")
-        _scale(
-            data,
-            rows=rows or 20_000_000,
-            memory_limit=round((memory or 1.5) * 1e9),
-            out=out or defaults.BENCH / SCALE,
-            quiet=quiet,
-        )
+        return
+    allowed = _OWN.get(name, set(options) - (_OWN[SPEED] | _OWN[SCALE]) | {"tables", "seeds"})
+    for option, value in options.items():
+        if option not in allowed and value not in (None, False, ()):
+            shown = "--on" if option == "judged_on" else f"--{option.replace('_', '-')}"
+            raise InputError(f"{shown} has no meaning for 'c2tc bench {name}'; leave it out.")
+    out = out or defaults.BENCH / Path(name).stem
+    report: Callable[[str], Any] = (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+    found = ""
+    if name == SCALE:
+        found = _scale(data, out, report, rows=options["rows"] or 20_000_000, memory=options["memory"] or 1.5)
     elif name == SPEED:
-        _refuse(of_experiments, "plays no part in the benchmark of speed; leave it out")
-        _speed(
-            data,
-            parts=_parts(parts),
-            tables=_parts(tables),
-            repeats=seeds,
-            time_limit=time_limit or 300.0,
-            out=out or defaults.BENCH / SPEED,
-            quiet=quiet,
-        )
+        _speed(data, out, report, options)
     else:
-        _refuse({"--parts": parts, "--time-limit": time_limit}, "is for the benchmark of speed alone; leave it out")
-        _experiment(
-            name,
-            data,
-            catalogue,
-            {
-                "tables": _parts(tables),
-                "ratios": _numbers(ratios),
-                "spaces": _parts(spaces),
-                "methods": _parts(methods),
-                "without": _parts(without),
-                "models": _parts(models),
-                "seeds": seeds,
-                "first_seed": first_seed,
-                "judged_on": judged_on,
-                "recipe": recipe,
-                "group_duplicates": group_duplicates or None,
-            },
-            out=out or defaults.BENCH / Path(name).stem,
-            jobs=jobs,
-            cache_dir=cache_dir,
-            quiet=quiet,
-        )
+        found = _experiment(name, data, out, quiet, {key: options[key] for key in allowed})
+    if not quiet:
+        click.echo("\n".join(filter(None, [found, f"Written: {out}"])))
 
 
 def _list() -> None:
@@ -174,129 +125,78 @@ def _list() -> None:
     for name in experiment_names():
         experiment = load_experiment(name)
         click.echo(f"{name}: {experiment.title}. {experiment.question}")
-    click.echo(f"{SPEED}: Everything beside its references, as ratios within one run.")
-    click.echo(f"{SCALE}: A table larger than memory, in blocks under a limit of memory, and in memory beside it.")
+    click.echo(f"{SPEED}: Speed beside reference implementations, as ratios within one run.")
+    click.echo(f"{SCALE}: A table larger than memory, in blocks under a memory limit, and in memory beside it.")
 
 
-def _scale(data: Path | None, *, rows: int, memory_limit: int, out: Path, quiet: bool) -> None:
-    from c2tc_pipeline.bench.scale.bench import check_scale
-    from c2tc_pipeline.storage.artefact import ScratchDirectory, check_target, publish_directory
+def _publish(out: Path, kind: str, write: Callable[..., object]) -> None:
+    from c2tc_pipeline.storage.artefact import publish_directory
+
+    command = shlex.join(["c2tc", *sys.argv[1:]])
+    publish_directory(out, lambda folder: write(folder, command=command), kind=kind, replace=True)
+
+
+def _scale(data: Path | None, out: Path, report: Callable[[str], Any], *, rows: int, memory: float) -> str:
+    from c2tc_pipeline.bench.scale import check_scale
+    from c2tc_pipeline.storage.artefact import ScratchDirectory, check_target
 
     check_target(out, kind=SCALE, replace=True)
-    with ScratchDirectory() as made:
-        done = check_scale(
-            data or Path(made),
-            rows,
-            memory_limit=memory_limit,
-            report=(lambda line: None) if quiet else (lambda line: click.echo(line, err=True)),
-        )
-    command = shlex.join(["c2tc", *sys.argv[1:]])
-    publish_directory(out, lambda folder: done.write_files(folder, command=command), kind=SCALE, replace=True)
-    if not quiet:
-        click.echo(done.to_markdown())
+    with ScratchDirectory() as scratch:
+        done = check_scale(data or Path(scratch), rows, memory_limit=round(memory * 1e9), report=report)
+    _publish(out, SCALE, done.write_files)
+    return done.to_markdown()
 
 
-def _speed(
-    data: Path | None,
-    *,
-    parts: tuple[str, ...],
-    tables: tuple[str, ...],
-    repeats: int | None,
-    time_limit: float,
-    out: Path,
-    quiet: bool,
-) -> None:
+def _speed(data: Path | None, out: Path, report: Callable[[str], Any], options: dict[str, Any]) -> None:
     from c2tc_pipeline.bench.reports.speed import ARTEFACT_KIND, write_speed
-    from c2tc_pipeline.bench.speed.bench import Bench
+    from c2tc_pipeline.bench.speed.measuring import Bench
     from c2tc_pipeline.bench.speed.run import measure_speed
     from c2tc_pipeline.cli.job import condense_to_directory
-    from c2tc_pipeline.reports.wording import counted
-    from c2tc_pipeline.storage.artefact import check_target, publish_directory
+    from c2tc_pipeline.storage.artefact import check_target
 
     check_target(out, kind=ARTEFACT_KIND, replace=True)
-    bench = Bench(
-        repeats=repeats or 3,
-        time_limit=time_limit,
-        report=(lambda line: None) if quiet else (lambda line: click.echo(line, err=True)),
-    )
     done = measure_speed(
         data,
         condense_file=lambda spec, folder, ratio: condense_to_directory(spec, folder, name=spec.name, ratio=ratio),
-        bench=bench,
-        parts=parts,
-        tables=tables,
+        bench=Bench(repeats=options["seeds"] or 3, time_limit=options["time_limit"] or 300.0, report=report),
+        parts=options["parts"],
+        tables=options["tables"],
     )
-    command = shlex.join(["c2tc", *sys.argv[1:]])
-    publish_directory(out, lambda folder: write_speed(done, folder, command=command), kind=ARTEFACT_KIND, replace=True)
-    if not quiet:
-        if done.noise.too_much:
-            click.echo("The machine was too noisy to tell; measure again when nothing else runs.", err=True)
-        click.echo(counted(len(done.rows), "comparison", "comparisons"))
-        click.echo(f"Written: {out}/speed.md, speed.parquet and more")
+    _publish(out, ARTEFACT_KIND, lambda folder, command: write_speed(done, folder, command=command))
+    if done.noise.too_much:
+        report("The machine was too noisy for these times to be trusted; measure again when nothing else runs.")
 
 
-def _experiment(
-    name: str,
-    data: Path | None,
-    catalogue: Path | None,
-    changes: dict[str, Any],
-    *,
-    out: Path,
-    jobs: int | None,
-    cache_dir: Path | None,
-    quiet: bool,
-) -> None:
+def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: dict[str, Any]) -> str:
     from rich.console import Console
 
-    from c2tc_pipeline.bench.experiments.catalogue import tables_of
-    from c2tc_pipeline.bench.experiments.grid import load_experiment
+    from c2tc_pipeline.bench.experiments.grid import load_experiment, tables_of
     from c2tc_pipeline.bench.experiments.runner import run_experiment
     from c2tc_pipeline.bench.job import ARTEFACT_KIND, write_experiment
     from c2tc_pipeline.cli.terminal import WorkBar
-    from c2tc_pipeline.storage.artefact import check_target, publish_directory
+    from c2tc_pipeline.storage.artefact import check_target
     from c2tc_pipeline.storage.cache import default_cache_directory
     from c2tc_pipeline.tables.catalogue import load_catalogue
 
+    catalogue, jobs, cache = (options.pop(key) for key in ("catalogue", "jobs", "cache"))
     experiment = load_experiment(name)
-    if catalogue is not None and not changes["tables"]:
-        changes["tables"] = tuple(load_catalogue(catalogue))
-    experiment = experiment.restricted(**changes)
+    if catalogue is not None and not options["tables"]:
+        options["tables"] = tuple(load_catalogue(catalogue))
+    options["group_duplicates"] = options["group_duplicates"] or None
+    experiment = experiment.restricted(**options)
     specs = tables_of(experiment, data=data, catalogue=catalogue)
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     with WorkBar(Console(stderr=True), experiment.name, quiet=quiet) as bar:
         scores = run_experiment(
-            experiment, specs, cache_dir=cache_dir or default_cache_directory(), jobs=jobs, progress=bar
+            experiment, specs, cache_dir=cache or default_cache_directory(), jobs=jobs, progress=bar
         )
-    command = shlex.join(["c2tc", *sys.argv[1:]])
     splits = {name: spec.split for name, spec in specs.items()}
-    side_by_side = os.cpu_count() if jobs is None else jobs
-    publish_directory(
-        out,
-        lambda directory: write_experiment(
-            experiment, scores, directory, command=command, splits=splits, jobs=side_by_side
-        ),
-        kind=ARTEFACT_KIND,
-        replace=True,
-    )
-    if not quiet:
-        ended = scores.loc[scores["status"] != "ok", "status"].value_counts()
-        lost = ", ".join(f"{count} {status}" for status, count in ended.items())
-        click.echo(f"{len(scores):,} results{f' ({lost})' if lost else ''}")
-        click.echo(f"Written: {out}/report.html, table.md, scores.parquet and more")
+    parallel = os.cpu_count() if jobs is None else jobs
 
+    def write(folder: Path, command: str) -> None:
+        write_experiment(experiment, scores, folder, command=command, splits=splits, jobs=parallel)
 
-def _refuse(options: dict[str, Any], why: str) -> None:
-    for option, value in options.items():
-        if value not in (None, False):
-            raise InputError(f"{option} {why}.")
-
-
-def _parts(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def _numbers(text: str | None) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in _parts(text))
-    except ValueError:
-        raise InputError(f"--ratios {text!r} must be numbers separated by commas, such as 0.01,0.001.") from None
+    _publish(out, ARTEFACT_KIND, write)
+    ended = scores.loc[scores["status"] != "ok", "status"].value_counts()
+    lost = ", ".join(f"{count} {status}" for status, count in ended.items())
+    return f"{len(scores):,} results{f' ({lost})' if lost else ''}"

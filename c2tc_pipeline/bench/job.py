@@ -1,4 +1,4 @@
-"""An experiment from its grid to a directory of results: what ``c2tc bench`` and the pipeline's step run."""
+"""Write the results of an experiment: scores, tables, statistics, figures and a page."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from c2tc_pipeline.bench.experiments.grid import OURS, Experiment
-from c2tc_pipeline.bench.experiments.paper_numbers import paper_numbers
+from c2tc_pipeline.bench.experiments.grid import OURS, Experiment, paper_numbers
 from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, experiment_page, rank_exhibit
 from c2tc_pipeline.bench.reports.protocol import most_test_to_train, protocol
 from c2tc_pipeline.bench.reports.statistics import (
@@ -21,13 +20,16 @@ from c2tc_pipeline.bench.reports.statistics import (
     standings_table,
 )
 from c2tc_pipeline.bench.reports.table import METRIC_NAMES, Layout, experiment_table
-from c2tc_pipeline.bench.statistics.anchors import anchored
-from c2tc_pipeline.bench.statistics.comparisons import compare, pool
-from c2tc_pipeline.bench.statistics.model_means import with_mean_of_models
-from c2tc_pipeline.bench.statistics.ranks import rank_contenders
-from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
-from c2tc_pipeline.bench.statistics.runs import WHOLE, named_contenders
-from c2tc_pipeline.bench.statistics.standings import standings
+from c2tc_pipeline.bench.statistics.comparisons import compare, pool, rank_contenders
+from c2tc_pipeline.bench.statistics.runs import (
+    WHOLE,
+    anchored,
+    named_contenders,
+    relative_regret,
+    standings,
+    summarise_regret,
+    with_mean_of_models,
+)
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports.exhibits import Exhibit
@@ -49,24 +51,12 @@ def write_experiment(
 ) -> None:
     """Write scores, tables, statistics, figures and a page into an existing directory.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What was run.
-    scores : DataFrame
-        What :func:`~c2tc_pipeline.bench.experiments.runner.run_experiment` returned.
-    directory : path
-        Where to.
-    command : str
-        What makes the same again, for people.
-    splits : mapping of str to SplitSettings, optional
-        How the tables were split, which is told, and allowed for in the tests; these otherwise take the default.
-    jobs : int, optional
-        How many processes ran side by side; None where it is not known.
+    ``command`` reproduces the results; ``splits`` are those of the tables, for the protocol and the corrected t-test;
+    ``jobs`` is the number of parallel processes, None where it is unknown.
     """
     write_parquet(scores, directory / "scores.parquet")
     layout = layout_of(experiment, scores)
-    paper = _paper(experiment.name)
+    paper = paper_numbers(experiment.name)
     exhibits = experiment_exhibits(experiment.show.figure, scores, experiment.show.metrics)
     statistics: dict[str, ShownTable] = {}
     contenders = _contenders(scores)
@@ -99,10 +89,10 @@ def write_experiment(
 
 
 def layout_of(experiment: Experiment, scores: pd.DataFrame) -> Layout:
-    """Return the layout of an experiment's table: what it says, with a row for all else that differs."""
+    """Return the layout of an experiment's table, with a row for every other field that differs."""
     across = experiment.show.columns
     own = scores[scores["method"] != WHOLE]
-    # The whole table has a row of its own where methods are no columns, but its space or variant asks for none.
+    # The whole table has a row of its own where methods are no columns, but none for its space or variant.
     differing = {"space": own, "model": own, "method": scores, "variant": own}
     more = [name for name, part in differing.items() if name not in across and part[name].nunique() > 1]
     return Layout(rows=("table", "ratio", *more), columns=across, metrics=experiment.show.metrics)
@@ -116,15 +106,8 @@ def _shown(scores: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     return with_mean_of_models(scores, layout.metrics)
 
 
-def _paper(name: str) -> pd.DataFrame | None:
-    try:
-        return paper_numbers(name)
-    except InputError:
-        return None
-
-
 def _contenders(scores: pd.DataFrame) -> set[str]:
-    """Return those that have a score; none where it is one method against itself."""
+    """Return the contenders with a score; none where all are variants of one method."""
     named = named_contenders(scores, METRICS)
     done = named[(named["method"] != WHOLE) & (named["status"] == "ok") & named["accuracy"].notna()]
     return set(done["contender"]) if done["method"].nunique() > 1 else set()
@@ -146,7 +129,7 @@ def _compared(
 
 
 def _ranked(scores: pd.DataFrame, metric: str) -> tuple[dict[str, ShownTable], list[Exhibit]]:
-    """Return what ranks all contenders, as far as they ran on the same tables and have something to be measured by."""
+    """Return regret and ranks of all contenders, as far as there are references and common units."""
     shown: dict[str, ShownTable] = {}
     if {WHOLE, "random"} <= set(named_contenders(scores, [metric])["contender"]):
         title = f"Relative regret, {METRIC_NAMES.get(metric, metric)}"

@@ -27,10 +27,8 @@ from c2tc_pipeline.bench.reports.statistics import (
     standings_table,
 )
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
-from c2tc_pipeline.bench.statistics.comparisons import compare, pool
-from c2tc_pipeline.bench.statistics.ranks import rank_contenders
-from c2tc_pipeline.bench.statistics.regret import relative_regret, summarise_regret
-from c2tc_pipeline.bench.statistics.standings import standings
+from c2tc_pipeline.bench.statistics.comparisons import compare, pool, rank_contenders
+from c2tc_pipeline.bench.statistics.runs import relative_regret, standings, summarise_regret
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.picture import COLOURS, Picture
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished

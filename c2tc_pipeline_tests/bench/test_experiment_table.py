@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.bench.experiments.paper_numbers import paper_numbers
+from c2tc_pipeline.bench.experiments.grid import paper_numbers
 from c2tc_pipeline.bench.reports.exhibits import experiment_page
 from c2tc_pipeline.bench.reports.table import Layout, experiment_table, experiment_table_markdown
 from c2tc_pipeline.common.errors import InputError

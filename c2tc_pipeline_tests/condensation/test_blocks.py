@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.bench.scale.made_table import LABEL, made_part
+from c2tc_pipeline.bench.scale import LABEL, synthetic_part
 from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.condenser import Condenser
@@ -29,7 +29,7 @@ RUNS = {"timings.json", "report.html", "manifest.json"}
 
 def mixed_rows(rows: int = 3_000) -> pd.DataFrame:
     """Return rows of all kinds: gaps, moments, constants, identifiers, labels that are missing."""
-    frame = made_part(rows, 0).to_pandas()
+    frame = synthetic_part(rows, 0).to_pandas()
     rng = np.random.default_rng(1)
     frame["seen"] = pd.Timestamp("2024-02-29") + pd.to_timedelta(rng.integers(10**6, size=rows), unit="s")
     frame["visits"] = frame["visits"].astype("Int64")

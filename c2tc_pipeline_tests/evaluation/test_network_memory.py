@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from c2tc_pipeline.bench.networks.realmlp import RealMlpNetwork
-from c2tc_pipeline.bench.networks.tabr import TabrNetwork
+from c2tc_pipeline.bench.models.realmlp import RealMlpNetwork
+from c2tc_pipeline.bench.models.tabr import TabrNetwork
 from c2tc_pipeline.common.devices import watch_fallbacks
 from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
 from c2tc_pipeline.evaluation.training import Recipe, ValidationRows, train

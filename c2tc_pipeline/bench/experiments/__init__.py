@@ -1,1 +1,1 @@
-"""The paper's experiments: what it measured, and the same measured here."""
+"""The paper's experiments: grids, tables, runs, and the numbers that the paper prints."""

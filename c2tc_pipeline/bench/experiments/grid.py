@@ -1,28 +1,38 @@
-"""Experiments as data: which methods on which tables, judged by which models, and how often.
+"""Experiments as data: the YAML grids, the tables that they run on, and the numbers that the paper prints.
 
-What belongs here: what an experiment's YAML file may say, and reading it. What does not: running it (:mod:`.runner`)
-and showing it (``experiment_*.py`` in :mod:`c2tc_pipeline.reports`).
+``paper_numbers.csv`` is a tidy retabulation of the results in Sijia Xu, Fan Li, Xiaoyang Wang, Zhengyi Yang and Xuemin
+Lin, "C2TC: A Training-Free Framework for Efficient Tabular Data Condensation", as printed, scores in percent. Names
+are ours: the paper's own method is ``"ours"``. Its rivals ran on label-encoded columns. Averages over architectures
+are left out. The sizes that it scales over are shares of its tables; here they are shares of 1.2 million rows and of
+2,000 columns.
 """
 
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_validator, model_validator
 
 from c2tc_pipeline.bench.experiments.spaces import SPACES
 from c2tc_pipeline.bench.rivals import COSTLY, RIVALS
 from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.evaluation.models import MODELS
 from c2tc_pipeline.evaluation.training import RECIPES
-from c2tc_pipeline.tables.spec import Ratio
+from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.tables.spec import Ratio, TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 
 GRIDS = Path(__file__).parent / "grids"
+PAPER_TABLES = Path(__file__).parent / "paper_tables.yaml"
+PAPER_NUMBERS = Path(__file__).parent / "paper_numbers.csv"
 OURS = "ours"
 Setting = bool | int | float | str
+Positive = Annotated[float, Field(gt=0)]
 
 
 class _Part(BaseModel):
@@ -30,23 +40,9 @@ class _Part(BaseModel):
 
 
 class Contender(_Part):
-    """A method with its settings.
+    """A method with its settings; ``variant`` tells it from the same method with other settings.
 
-    Parameters
-    ----------
-    method : str
-        ``"ours"``, or a rival's name.
-    variant : str
-        What sets it apart from the same method with other settings.
-    settings : dict
-        Parameters of the method, by name.
-    spaces : tuple of str
-        Column spaces it runs in, instead of the experiment's.
-
-    Examples
-    --------
-    >>> Contender(method="ours", variant="ratio", settings={"allocation": "ratio"}).variant
-    'ratio'
+    ``spaces`` replaces the column spaces of the experiment.
     """
 
     method: str
@@ -63,50 +59,22 @@ class Contender(_Part):
 
 
 class Imbalance(_Part):
-    """A training set whose two-valued feature is made more and more one-sided.
-
-    Parameters
-    ----------
-    columns : dict of str to str
-        The column of each table.
-    levels : tuple of float
-        How many rows of one value stand against one of the other.
-    """
+    """Training rows whose two-valued feature is skewed: ``levels`` rows of one value against one of the other."""
 
     columns: dict[str, str]
-    levels: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+    levels: Annotated[tuple[Positive, ...], Field(min_length=1)]
 
 
 class Shape(_Part):
-    """A made table, for runs that need more rows or columns than there are at hand.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Its size.
-    classes : tuple of float
-        Shares of the classes.
-    """
+    """The size of a synthetic table; ``classes`` are shares."""
 
     rows: Annotated[StrictInt, Field(ge=100)]
     columns: Annotated[StrictInt, Field(ge=1)]
-    classes: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=2)]
+    classes: Annotated[tuple[Positive, ...], Field(min_length=2)]
 
 
 class Scaling(_Part):
-    """Condensation of ever larger parts of a made table.
-
-    Parameters
-    ----------
-    like : str
-        The table whose size it has.
-    shape : Shape
-        The whole of it.
-    vary : {"rows", "columns"}
-        What the parts are parts of.
-    shares : tuple of float
-        How large they are.
-    """
+    """Condensation of growing shares of the rows or columns of a synthetic table with the size of table ``like``."""
 
     like: str
     shape: Shape
@@ -115,17 +83,7 @@ class Scaling(_Part):
 
 
 class Show(_Part):
-    """How the scores are laid out.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        Fields of a score whose values stand side by side.
-    metrics : tuple of str
-        What is shown of each.
-    figure : str
-        Which figure is drawn.
-    """
+    """Layout of the scores: what is side by side, which metrics, and which figure is drawn."""
 
     columns: tuple[Literal["method", "space", "variant", "model"], ...] = ("method",)
     metrics: tuple[Literal["accuracy", "macro_f1", "condense_seconds", "fit_seconds", "objective"], ...] = (
@@ -138,17 +96,13 @@ class Show(_Part):
 class Experiment(_Part):
     """A table or a figure as a grid.
 
-    Every seed is a split, a condensation of its training rows and a start of the models, all of their own. Splits of
-    one table still share rows, so that seeds are not independent of each other.
+    Every seed is a split, a condensation of its training rows and an initialisation of the models. Splits of one table
+    share rows, so that seeds are not independent of each other.
 
     Parameters
     ----------
-    name : str
-        What it is called.
-    title : str
-        What it shows, as a heading.
-    question : str
-        What it answers.
+    name, title, question : str
+        Its name, heading and purpose.
     tables : tuple of str
         Names of tables.
     ratios : tuple of float
@@ -156,34 +110,31 @@ class Experiment(_Part):
     spaces : tuple of str
         Column spaces; see :data:`~c2tc_pipeline.bench.experiments.spaces.SPACES`.
     methods : tuple of Contender
-        Who takes part. In a file a name alone stands for the method as it is, ``rivals`` for all rivals of moderate
-        cost, ``matching`` for the costly ones, and ``sweep`` for one contender a value of a setting.
+        In a file a name alone stands for the method with its defaults, ``rivals`` for all rivals of moderate cost,
+        ``matching`` for the costly ones, and ``sweep`` for one contender per value of a setting.
     models : tuple of str
-        Who judges; none where only seconds count.
-    seeds, model_seeds : int
-        Repetitions, and models trained in each of them.
-    first_seed : int
-        The seed of the first repetition: settings that were chosen on some splits can be judged on others.
+        Models that are trained on condensed rows; none where only seconds count.
+    seeds, first_seed, model_seeds : int
+        Repetitions, the seed of the first one, and models trained in each of them.
     judged_on : {"test", "validation"}
-        Which rows of each split the models are scored on. Settings are chosen on validation rows, so that test rows
-        are fresh when the choice is judged. What a method may look at stays the same: one that chooses ``gamma`` by
-        itself has then seen the rows that it is judged on.
+        The rows that models are scored on. Settings are chosen on validation rows, so that test rows are fresh when
+        the choice is judged; ``gamma: auto`` has then seen the rows that it is scored on.
     recipe : str
         How networks are trained.
     whole : bool
         Whether the models are trained on the whole table, too.
     time_limit, memory_limit : float
-        Seconds and gigabytes that one condensation may take before it counts as out of time or memory.
+        Seconds and gigabytes of one condensation before it counts as out of time or memory.
     group_duplicates : bool
         Keep rows with equal features on one side of the split, whatever the table's description says.
     timed : bool
-        Seconds are what counts: nothing is looked up, and one process runs after the other.
+        Measure seconds: no cache, and one process after the other.
     imbalance : Imbalance, optional
-        Distort the training rows.
+        Skew a feature of the training rows.
     scaling : Scaling, optional
-        Use parts of a made table instead of ``tables``.
+        Use parts of a synthetic table instead of ``tables``.
     show : Show
-        How the scores are laid out.
+        Layout of the scores.
     """
 
     name: str
@@ -200,8 +151,8 @@ class Experiment(_Part):
     judged_on: Literal["test", "validation"] = "test"
     recipe: str = "default"
     whole: bool = True
-    time_limit: Annotated[float, Field(gt=0)] = 3_600
-    memory_limit: Annotated[float, Field(gt=0)] = 16
+    time_limit: Positive = 3_600
+    memory_limit: Positive = 16
     group_duplicates: bool = False
     timed: bool = False
     imbalance: Imbalance | None = None
@@ -210,7 +161,7 @@ class Experiment(_Part):
 
     @field_validator("methods", mode="before")
     @classmethod
-    def _spelt_out(cls, methods: Any) -> Any:
+    def _expanded(cls, methods: Any) -> Any:
         if not isinstance(methods, list | tuple):
             raise ValueError("it must be a list of methods")
         return list(itertools.chain.from_iterable(_contenders(entry) for entry in methods))
@@ -218,11 +169,7 @@ class Experiment(_Part):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for names, known, what in (
-            (
-                (*self.spaces, *(space for contender in self.methods for space in contender.spaces)),
-                SPACES,
-                "column space",
-            ),
+            (self.all_spaces, SPACES, "column space"),
             (self.models, MODELS, "model"),
             ((self.recipe,), RECIPES, "recipe"),
         ):
@@ -232,45 +179,26 @@ class Experiment(_Part):
         named = [(contender.method, contender.variant) for contender in self.methods]
         for method, variant in named:
             if named.count((method, variant)) > 1:
-                raise ValueError(f"method {method!r} stands there twice as {variant!r}; give each a variant of its own")
+                raise ValueError(f"method {method!r} is listed twice as {variant!r}; give each a variant of its own")
         if not self.tables and self.scaling is None:
             raise ValueError("it names no tables; add some")
-        if self.imbalance is not None:
-            for table in self.tables:
-                if table not in self.imbalance.columns:
-                    raise ValueError(f"it does not say which column of table {table!r} to make one-sided; add it")
+        skewed = self.tables if self.imbalance is None else self.imbalance.columns
+        for table in self.tables:
+            if table not in skewed:
+                raise ValueError(f"it does not say which column of table {table!r} to skew; add it")
         return self
 
-    def restricted(
-        self,
-        *,
-        tables: tuple[str, ...] = (),
-        ratios: tuple[float, ...] = (),
-        spaces: tuple[str, ...] = (),
-        methods: tuple[str, ...] = (),
-        without: tuple[str, ...] = (),
-        models: tuple[str, ...] = (),
-        **protocol: Any,
-    ) -> Experiment:
-        """Return the same experiment with fewer methods, or with other tables, ratios, spaces, models or protocol.
+    @property
+    def all_spaces(self) -> list[str]:
+        """The column spaces of the experiment and of its contenders."""
+        return list(dict.fromkeys([*self.spaces, *(space for c in self.methods for space in c.spaces)]))
 
-        Parameters
-        ----------
-        tables, ratios, spaces, models : tuple
-            Instead of those of the experiment; none leaves these. A method that names spaces of its own keeps them.
-        methods, without : tuple of str
-            Only these methods, and none of those.
-        **protocol
-            Other fields by name, such as ``seeds`` or ``recipe``; None leaves a field as it is.
+    def restricted(self, *, methods: tuple[str, ...] = (), without: tuple[str, ...] = (), **changes: Any) -> Experiment:
+        """Return the same experiment with only some methods, and with other values of fields.
 
-        Examples
-        --------
-        >>> len(load_experiment("overall").restricted(methods=("ours", "random")).methods)
-        2
+        A field whose new value is None or an empty tuple stays as it is.
         """
-        others = {"tables": tables, "ratios": ratios, "spaces": spaces, "models": models}
-        changes: dict[str, Any] = {name: values for name, values in others.items() if values}
-        changes.update({name: value for name, value in protocol.items() if value is not None})
+        changes = {name: value for name, value in changes.items() if value not in (None, ())}
         there = dict.fromkeys(contender.method for contender in self.methods)
         for name in (*methods, *without):
             if name not in there:
@@ -281,13 +209,7 @@ class Experiment(_Part):
 
 
 def experiment_names() -> list[str]:
-    """Return the names of the experiments that come with the package.
-
-    Examples
-    --------
-    >>> "overall" in experiment_names()
-    True
-    """
+    """Return the names of the experiments that come with the package."""
     return sorted(path.stem for path in GRIDS.glob("*.yaml"))
 
 
@@ -343,3 +265,63 @@ def _contenders(entry: Any) -> list[Any]:
             for value in values
         ]
     return [entry]
+
+
+def tables_of(
+    experiment: Experiment, *, data: Path | None = None, catalogue: Path | None = None
+) -> dict[str, TableSpec]:
+    """Return the tables of an experiment with sources that can be opened.
+
+    They are the paper's, as Parquet files in the folder ``data``, or those of a catalogue. Raises InputError when a
+    table is not there.
+    """
+    if experiment.scaling is not None:
+        return {}
+    if catalogue is not None:
+        loaded = load_catalogue(catalogue)
+        described = {name: loaded.table(name) for name in experiment.tables}
+        return {n: spec.model_copy(update={"source": loaded.resolve_source(spec)}) for n, spec in described.items()}
+    if data is None:
+        raise InputError(
+            f"The experiment {experiment.name!r} needs tables; name the folder of the paper's with --data, or tables "
+            "of a catalogue with --catalogue and --tables."
+        )
+    specs = {name: paper_table(name, data) for name in experiment.tables}
+    absent = [name for name, spec in specs.items() if not Path(spec.source).is_file()]
+    if absent:
+        raise InputError(
+            f"There is no {absent[0]}.parquet in {str(data)!r}; name the folder that has it with --data, or choose "
+            "among the tables that are there with --tables."
+        )
+    return specs
+
+
+def paper_table(name: str, data: Path) -> TableSpec:
+    """Return the description of one of the paper's tables, with its Parquet file in a folder as the source."""
+    spec = load_catalogue(PAPER_TABLES).table(name)
+    return spec.model_copy(update={"source": str(data / spec.source)})
+
+
+def paper_numbers(experiment: str) -> pd.DataFrame | None:
+    """Return what the paper prints for an experiment, scores as shares of one; None where it prints nothing.
+
+    Columns: ``experiment``, ``table``, ``ratio``, ``method``, ``space``, ``variant``, ``model``, ``metric``, ``mean``,
+    ``std`` and ``status``, which is "OOT" or "OOM" where the paper says so and "under" for an upper bound.
+    """
+    numbers = _all_paper_numbers()
+    chosen = numbers[numbers["experiment"] == experiment].reset_index(drop=True)
+    return None if chosen.empty else chosen
+
+
+@cache
+def _all_paper_numbers() -> pd.DataFrame:
+    texts = ("experiment", "table", "method", "space", "variant", "model", "metric", "status")
+    types = {name: str for name in texts} | {name: float for name in ("ratio", "mean", "std")}
+    # An empty text is a text, an empty number is missing.
+    missing = {"ratio": "", "mean": "", "std": ""}
+    numbers = pd.read_csv(PAPER_NUMBERS, dtype=types, keep_default_na=False, na_values=missing)
+    percent = numbers["metric"].isin(METRICS)
+    for name in ("mean", "std"):
+        # Rounded, so that 57.6 percent are 0.576 and not its neighbour.
+        numbers[name] = numbers[name].where(~percent, (numbers[name] / 100).round(6))
+    return numbers

@@ -1,33 +1,32 @@
-"""Running an experiment: groups of cells side by side in processes, with progress, and a tidy table at the end.
+"""Run an experiment: groups of cells in parallel processes, with progress, and a tidy table of scores at the end.
 
-Every cell is kept in the cache as soon as it is done. An experiment that was stopped goes on from there, and one that
-was finished is only put together again.
+Every cell is cached as soon as it is done, so that an experiment that was stopped goes on from there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import multiprocessing
 import os
 import queue
 import uuid
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.managers import SyncManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.bench.experiments.effort import condensation_effort, trial_effort
+from c2tc_pipeline.bench.experiments.cells import Group, condense_split, groups_of, run_group
 from c2tc_pipeline.bench.experiments.grid import Experiment
-from c2tc_pipeline.bench.experiments.group import Group, groups_of, run_group
-from c2tc_pipeline.bench.experiments.limits import die_with_parent
-from c2tc_pipeline.bench.experiments.scaling import run_scaling
+from c2tc_pipeline.bench.experiments.spaces import EncodedSplit, synthetic_rows, training_size
+from c2tc_pipeline.bench.limits import die_with_parent
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import one_thread
-from c2tc_pipeline.tables.blocks import peek_table
+from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.tables.spec import TableSpec
 
 COLUMNS = {
@@ -50,10 +49,10 @@ COLUMNS = {
     "fit_seconds": "float64",
     "reason": "str",
 }
-"""The tidy table: one row a trained model, or a condensation where there was none to train."""
+"""The tidy table: one row per trained model, or per condensation where there was none to train."""
 
 Progress = Callable[[float, float], Any]
-"""Told (work done, work in all), in units of :mod:`.effort`."""
+"""Called with (work done, work in all), in units of relative cost."""
 
 
 def run_experiment(
@@ -73,11 +72,11 @@ def run_experiment(
     specs : dict of str to TableSpec
         Its tables, with sources that can be opened.
     cache_dir : path, optional
-        Where encoders, condensed rows and scores are kept.
+        Cache of encoders, condensed rows and scores.
     jobs : int, optional
-        Processes, as many as there are cores by default, one where seconds count; 0 runs everything in this one.
+        Processes, by default one per core, or one where seconds count; 0 runs everything in this process.
     progress : callable, optional
-        Told how far it is.
+        Called with work done and work in all.
 
     Returns
     -------
@@ -86,10 +85,10 @@ def run_experiment(
         scores.
     """
     if experiment.scaling is not None:
-        return _tidy(experiment, run_scaling(experiment, progress))
-    sizes = {name: _size(spec) for name, spec in specs.items() if name in experiment.tables}
+        return _tidy(experiment, _run_scaling(experiment, progress))
+    sizes = {name: training_size(spec) for name, spec in specs.items() if name in experiment.tables}
     efforts = [
-        (group, _effort(group, *sizes[group.spec.name])) for group in groups_of(experiment, specs, uuid.uuid4().hex)
+        (group, group.effort(*sizes[group.spec.name])) for group in groups_of(experiment, specs, uuid.uuid4().hex)
     ]
     # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end
     # no process is left alone with one.
@@ -97,113 +96,139 @@ def run_experiment(
     total = sum(effort for _, effort in efforts)
     done = 0.0
 
-    def tell(more: float) -> None:
+    def add(effort: float) -> None:
         nonlocal done
-        done = min(done + more, total)
+        done = min(done + effort, total)
         progress(done, total)
 
     progress(0, total)
     if jobs == 0:
         with one_thread():
-            results = [run_group(group, cache_dir=cache_dir, told=tell) for group in groups]
+            results = [run_group(group, cache_dir=cache_dir, done=add) for group in groups]
     else:
         jobs = 1 if experiment.timed else jobs or os.cpu_count() or 1
-        results = _in_processes(groups, cache_dir, jobs, tell)
+        results = _in_processes(groups, cache_dir, jobs, add)
     progress(total, total)
     return _tidy(experiment, [row for rows in results for row in rows])
 
 
 def _in_processes(
-    groups: list[Group], cache_dir: Path | None, jobs: int, tell: Callable[[float], None]
+    groups: list[Group], cache_dir: Path | None, jobs: int, add: Callable[[float], None]
 ) -> list[list[dict[str, Any]]]:
-    # Fresh processes: a copy of this one could hold locks of threads that it does not have.
+    # Spawned processes: a fork could inherit locks of threads that it does not have.
     context = multiprocessing.get_context("spawn")
-    manager = SyncManager(ctx=context)
-    manager.start(die_with_parent)
-    with manager:
-        news = manager.Queue()
-        pool = ProcessPoolExecutor(min(jobs, len(groups)), mp_context=context, initializer=_start, initargs=(news,))
-        try:
-            running: list[Future[list[dict[str, Any]]]] = [pool.submit(_run_here, group, cache_dir) for group in groups]
-            left = set(running)
-            while left:
-                ended, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    future.result()
-                _pass_on(news, tell)
-            return [future.result() for future in running]
-        except BrokenProcessPool:
-            raise InputError(
-                "A process of the experiment was stopped by the system, most likely for want of memory; run it again "
-                "with fewer --jobs: what is done is kept."
-            ) from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    before = set(multiprocessing.active_children())
+    efforts = context.Queue()
+    pool = ProcessPoolExecutor(min(jobs, len(groups)), mp_context=context, initializer=_start, initargs=(efforts,))
+    try:
+        futures = [pool.submit(_run_in_worker, group, cache_dir) for group in groups]
+        left = set(futures)
+        while left:
+            ended, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in ended:
+                future.result()
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    add(efforts.get_nowait())
+        return [future.result() for future in futures]
+    except BrokenProcessPool:
+        raise InputError(
+            "A process of the experiment was stopped by the system, most likely for lack of memory; run it again with "
+            "fewer --jobs: finished work is cached."
+        ) from None
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        efforts.close()
 
 
-def _pass_on(news: Any, tell: Callable[[float], None]) -> None:
-    while True:
-        try:
-            tell(news.get_nowait())
-        except queue.Empty:
-            return
+_efforts: Any = None
 
 
-_news: Any = None
-
-
-def _start(news: Any) -> None:
-    global _news
+def _start(efforts: Any) -> None:
+    global _efforts
     die_with_parent()
-    _news = news
+    _efforts = efforts
 
 
-def _run_here(group: Group, cache_dir: Path | None) -> list[dict[str, Any]]:
-    # One thread a process: there are as many processes as cores, and a process that never had threads can be forked.
+def _run_in_worker(group: Group, cache_dir: Path | None) -> list[dict[str, Any]]:
+    # One thread per process: there are as many processes as cores, and a process without threads can be forked.
     with one_thread():
-        return run_group(group, cache_dir=cache_dir, told=_news.put)
+        return run_group(group, cache_dir=cache_dir, done=_efforts.put)
 
 
-def _size(spec: TableSpec) -> tuple[int, int]:
-    header = peek_table(spec.source)
-    return round(0.8 * (header.rows or 50_000)), len(header.columns)
-
-
-def _effort(group: Group, rows: int, columns: int) -> float:
-    experiment = group.experiment
-    effort = 0.0
-    trials = [(name, seed) for name in experiment.models for seed in group.model_seeds()]
-    if experiment.whole:
-        effort += sum(trial_effort(name, rows, experiment.recipe) for name, _ in trials)
-    for ratio, contender in group.contenders():
-        effort += condensation_effort(contender.method, rows, columns, ratio)
-        effort += sum(trial_effort(name, round(rows * ratio), experiment.recipe) for name, _ in trials)
-    return effort
+def _run_scaling(experiment: Experiment, progress: Progress) -> list[dict[str, Any]]:
+    """Condense parts of a synthetic table, smallest first, with every method, and without a cache."""
+    scaling = experiment.scaling
+    assert scaling is not None
+    X, y = synthetic_rows(scaling.shape, seed=0)
+    order = np.random.default_rng(1).permutation(len(X))
+    cells = [
+        (share, ratio, contender, seed)
+        for share in sorted(scaling.shares)
+        for ratio in experiment.ratios
+        for contender in experiment.methods
+        for seed in range(experiment.seeds)
+    ]
+    results = []
+    for done, (share, ratio, contender, seed) in enumerate(cells):
+        progress(done, len(cells))
+        if scaling.vary == "columns":
+            size = max(1, round(share * X.shape[1]))
+            part = LabelledRows(np.ascontiguousarray(X[:, :size]), y)
+        else:
+            size = round(share * len(X))
+            kept = np.sort(order[:size])
+            part = LabelledRows(X[kept], y[kept])
+        empty = LabelledRows(part.X[:0], part.codes[:0])
+        made = condense_split(
+            contender,
+            EncodedSplit(part, empty, empty, len(scaling.shape.classes)),
+            ratio,
+            seed,
+            time_limit=experiment.time_limit,
+            memory_limit=experiment.memory_limit,
+        )
+        results.append(
+            {
+                "experiment": experiment.name,
+                "table": scaling.like,
+                "ratio": ratio,
+                "method": contender.method,
+                "variant": ", ".join(filter(None, [contender.variant, f"{scaling.vary}={size}"])),
+                "seed": seed,
+                "rows": 0 if made.rows is None else len(made.rows),
+                "status": made.status,
+                "reason": made.reason,
+                "objective": made.objective,
+                "condense_seconds": made.seconds,
+            }
+        )
+    progress(len(cells), len(cells))
+    return results
 
 
 def _tidy(experiment: Experiment, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    # What a row does not say is 0, nothing or unknown.
     absent = {"int64": 0, "str": "", "float64": math.nan}
     filled = [{name: row.get(name, absent[kind]) for name, kind in COLUMNS.items()} for row in rows]
     frame = pd.DataFrame(filled, columns=list(COLUMNS)).astype(COLUMNS)
-    # In the order of the grid, however the processes came to an end; variants come as they were made.
+    # In the order of the grid, however the processes came to an end; variants stay as they were made.
     orders = {
-        "table": experiment.tables,
-        "space": [*experiment.spaces, *(space for contender in experiment.methods for space in contender.spaces)],
-        "method": [contender.method for contender in experiment.methods],
-        "model": experiment.models,
+        "table": list(experiment.tables),
+        "space": experiment.all_spaces,
+        "method": list(dict.fromkeys(contender.method for contender in experiment.methods)),
+        "model": list(experiment.models),
     }
 
-    def place(column: pd.Series[Any]) -> pd.Series[Any]:
+    def position(column: pd.Series[Any]) -> pd.Series[Any]:
         if column.name not in orders:
             return column
-        known = list(dict.fromkeys(orders[str(column.name)]))
+        known = orders[str(column.name)]
         return column.map(lambda value: known.index(value) if value in known else len(known))
 
     by = ["table", "ratio", "space", "method", "model", "split", "seed", "model_seed"]
-    return frame.sort_values(by, key=place, kind="stable", ignore_index=True)
+    return frame.sort_values(by, key=position, kind="stable", ignore_index=True)

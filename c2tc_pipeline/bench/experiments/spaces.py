@@ -1,26 +1,43 @@
-"""Column spaces: a table's split, encoded one way or another, as arrays that methods and models share."""
+"""Encoded rows for experiments and measurements: tables split and encoded into a column space, and synthetic rows.
+
+All uses of the condensation's and the tables' internals in the bench are here, so that the rest of it sees arrays only.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.condensation.steps import fit_encoder
+from c2tc_pipeline.allocation.shares import largest_remainders
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.condenser import Condenser
+from c2tc_pipeline.condensation.encoded import EncodedRows
+from c2tc_pipeline.condensation.stages import StageClock
+from c2tc_pipeline.condensation.steps import encode, fit_encoder
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
+from c2tc_pipeline.encoding.strings import Vocabulary
 from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes
 from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.tables.kinds import plain
-from c2tc_pipeline.tables.preparation import prepare_table
-from c2tc_pipeline.tables.validated import ValidatedTable
+from c2tc_pipeline.tables.blocks import Blocks, peek_table
+from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.statistics import typed_columns
+from c2tc_pipeline.tables.table import Table, learn_table
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.bench.experiments.grid import Shape
 
 EncoderFactory = Callable[[int, "Path | None"], TableEncoder]
 
@@ -32,21 +49,17 @@ SPACES: dict[str, EncoderFactory] = {
     "onehot_pca": lambda seed, cache: OneHotPcaEncoder(random_state=seed),
     "target": lambda seed, cache: TargetEncoder(random_state=seed),
 }
-"""Encoders by the names of their spaces: ours as it is by default, as the paper describes it, with the paper's scaling
-of numbers, and the three it is compared with."""
+"""Encoders by the names of their spaces: our default, the paper's, ours with the paper's scaling of numbers, and the
+three that the paper compares with. An experiment of your own may add one here."""
+
+# Dimensions in which synthetic rows vary; columns are combinations of them, with noise.
+_RANK = 12
+_CENTRES_PER_CLASS = 8
 
 
 @dataclass(frozen=True)
 class EncodedSplit:
-    """The three parts of a table in one column space.
-
-    Parameters
-    ----------
-    train, validation, test : LabelledRows
-        Encoded rows; a class that training rows lack has the number after the last.
-    classes : int
-        Classes that training rows have.
-    """
+    """The three parts of a table in one column space; a class that training rows lack has the code ``classes``."""
 
     train: LabelledRows
     validation: LabelledRows
@@ -60,55 +73,123 @@ class EncodedSplit:
         return LabelledRows(self.validation.X[kept], self.validation.codes[kept])
 
     @cached_property
-    def seen(self) -> str:
-        """The hash of all that a method may see: no test row is part of it."""
+    def visible(self) -> str:
+        """The hash of all that a method may see, which does not include test rows."""
         return hash_json([self.train.digest, self.validation.digest, self.classes])
 
 
 def encode_split(
-    validated: ValidatedTable,
+    spec: TableSpec,
     space: str,
     *,
     seed: int,
+    group_duplicates: bool = False,
+    skew: tuple[str, float] | None = None,
     cache_dir: Path | None = None,
-    train: pd.DataFrame | None = None,
 ) -> EncodedSplit:
-    """Fit the encoder of a space to the training rows and encode all three parts.
+    """Read and split a table, fit the encoder of a space to the training rows, and encode all three parts.
 
-    Parameters
-    ----------
-    validated : ValidatedTable
-        The table and its split.
-    space : str
-        One of :data:`SPACES`.
-    seed : int
-        The encoder's ``random_state``.
-    cache_dir : path, optional
-        Where autoencoder weights are kept.
-    train : DataFrame, optional
-        Training rows instead of those of the split, as they were read.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.tables.spec import TableSpec
-    >>> from c2tc_pipeline.tables.validated import validate_table
-    >>> frame = pd.DataFrame({"x": np.arange(100.0) % 60, "y": ["a", "b"] * 50})
-    >>> split = encode_split(validate_table(frame, TableSpec(name="t", source="t", label="y")), "hcfe", seed=0)
-    >>> split.train.X.shape, len(split.test), split.classes
-    ((80, 1), 10, 2)
+    ``seed`` determines split and encoder; ``skew`` is a column and a level for :func:`imbalanced_rows`; ``cache_dir``
+    keeps autoencoder weights.
     """
-    prepared = validated.prepared()
-    if train is not None:
-        prepared = prepare_table(train, label=validated.label, decided=validated.roles)
-    encoder = SPACES[space](seed, cache_dir)
-    fit_encoder(encoder, prepared)
-    classes = np.unique(plain(prepared.y).to_numpy())
-    parts = {"train": prepared, "validation": validated.prepared("validation"), "test": validated.prepared("test")}
-    encoded = {
-        side: LabelledRows(
-            np.ascontiguousarray(encoder.encode_rows(part.X), dtype=np.float32),
-            class_codes(plain(part.y).to_numpy(), classes),
-        )
-        for side, part in parts.items()
-    }
-    return EncodedSplit(**encoded, classes=len(classes))
+    grouped = group_duplicates or spec.split.group_duplicates
+    chosen = spec.split.model_copy(update={"seed": seed, "group_duplicates": grouped})
+    table = learn_table(Blocks.of_source(spec.source), label=spec.label, roles=spec.roles, split=chosen)
+    fitted = table
+    if skew is not None:
+        rows = imbalanced_rows(table.read("train"), spec.label, *skew, seed=seed)
+        decided = {name: column.role for name, column in table.roles.items()}
+        fitted = learn_table(Blocks.of_frame(rows), label=spec.label, roles=decided)
+    encoder = fit_encoder(SPACES[space](seed, cache_dir), fitted)
+    classes = fitted.classes[fitted.class_rows > 0]
+
+    def encoded(side: str, source: Table) -> LabelledRows:
+        numbers = class_codes(source.classes, classes)
+        blocks = list(source.rows(side, source.statistics.kept))
+        if not blocks:
+            return LabelledRows(np.empty((0, len(encoder.get_feature_names_out())), np.float32), numbers[:0])
+        X = np.concatenate([encoder.encode_rows(block.frame) for block in blocks])
+        return LabelledRows(X, numbers[np.concatenate([block.codes for block in blocks])])
+
+    return EncodedSplit(
+        encoded("train", fitted), encoded("validation", table), encoded("test", table), classes=len(classes)
+    )
+
+
+def imbalanced_rows(frame: pd.DataFrame, label: str, column: str, level: float, *, seed: int) -> pd.DataFrame:
+    """Resample rows so that ``level`` rows of the first half of a column's values stand against one of the other half.
+
+    Values are sorted, missing ones count as the last. Within every class each row of a half is drawn as often as the
+    others, give or take once, so that the number of rows and the class shares stay the same.
+    """
+    if column not in frame:
+        raise InputError(f"There is no column {column!r} to skew; name one that the table has.")
+    known = np.sort(frame[column].dropna().unique())
+    first = frame[column].isin(known[: (len(known) + 1) // 2]).to_numpy()
+    rng = np.random.default_rng([seed, 0x1B])
+    drawn = []
+    for found in frame.groupby(label, sort=True, observed=True).indices.values():
+        rows = np.asarray(found)
+        halves = [rows[first[rows]], rows[~first[rows]]]
+        wanted = largest_remainders(len(rows) * np.array([level, 1.0]) / (level + 1), len(rows))
+        if not all(map(len, halves)):
+            # A class with values of one half only can't be made less skewed.
+            wanted = np.where([len(half) > 0 for half in halves], len(rows), 0)
+        for half, count in zip(halves, wanted.tolist(), strict=True):
+            repeats = np.tile(half, count // max(len(half), 1))
+            drawn += [repeats, rng.permutation(half)[: count - len(repeats)]]
+    return frame.iloc[np.sort(np.concatenate(drawn))]
+
+
+def training_size(spec: TableSpec) -> tuple[int, int]:
+    """Return about how many training rows and how many columns a table has, from its header."""
+    header = peek_table(spec.source)
+    return round(0.8 * (header.rows or 50_000)), len(header.columns)
+
+
+def encode_sorted(frame: pd.DataFrame, spec: TableSpec) -> EncodedRows:
+    """Encode all rows of a table with the default encoder, sorted by class."""
+    table = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles)
+    return encode(fit_encoder(HybridEncoder(random_state=0), table), table)
+
+
+def string_categories(frame: pd.DataFrame, spec: TableSpec) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the similarities of each string column's categories, and the category of each cell."""
+    table = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles)
+    roles = {name: column for name, column in table.roles.items() if column.role is Role.STRING}
+    rows = typed_columns(table.read("train"), roles, table.positions("train"))
+    vocabularies = [Vocabulary.of_counts(table.statistics.categories(name), (2, 4), 1000) for name in roles]
+    cells = [v.nearest_places(*factorise(rows[name])) for v, name in zip(vocabularies, roles, strict=True)]
+    return [vocabulary.similarities() for vocabulary in vocabularies], np.stack(cells, axis=1)
+
+
+def plan_and_cluster(rows: EncodedRows, ratio: float, *, allocation: str, gamma: float) -> tuple[float, float]:
+    """Allocate and cluster encoded rows; return the seconds of the allocation and the objective."""
+    condenser = Condenser(ratio, allocation=allocation, gamma=gamma)
+    clock = StageClock()
+    clusters = condenser.cluster(rows, condenser.plan(rows, clock=clock), clock=clock)
+    return clock.seconds["curves"] + clock.seconds["allocate"], clusters.allocation.objective
+
+
+def synthetic_rows(shape: Shape, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return float32 rows in [0, 1] and their class codes, with clusters and correlated columns as in real tables.
+
+    Each class is a mixture of normal distributions in few dimensions; every column is a random combination of these
+    dimensions plus noise, squashed into [0, 1]. With columns of pure noise all methods would look alike.
+    """
+    rng = np.random.default_rng(seed)
+    shares = np.asarray(shape.classes) / sum(shape.classes)
+    edges = np.round(np.cumsum([0, *shares]) * shape.rows).astype(int)
+    mixing = rng.standard_normal((_RANK, shape.columns), dtype=np.float32) / np.sqrt(_RANK, dtype=np.float32)
+    X = np.empty((shape.rows, shape.columns), dtype=np.float32)
+    for start, end in itertools.pairwise(edges.tolist()):
+        centres = 2 * rng.standard_normal((_CENTRES_PER_CLASS, _RANK), dtype=np.float32)
+        # In blocks, so that nothing of the table's size is held beside it.
+        for first in range(start, end, 100_000):
+            size = min(100_000, end - first)
+            latent = centres[rng.integers(_CENTRES_PER_CLASS, size=size)]
+            latent += rng.standard_normal((size, _RANK), dtype=np.float32)
+            block = latent @ mixing
+            block += 0.3 * rng.standard_normal(block.shape, dtype=np.float32)
+            X[first : first + size] = 1 / (1 + np.exp(-block))
+    return X, np.repeat(np.arange(len(shares)), np.diff(edges))

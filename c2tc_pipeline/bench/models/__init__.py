@@ -1,4 +1,4 @@
-"""The paper's networks as classifiers, one file each; importing this package registers them."""
+"""The paper's networks, module and classifier in one file each; importing this package registers them."""
 
 from __future__ import annotations
 

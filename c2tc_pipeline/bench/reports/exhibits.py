@@ -15,7 +15,7 @@ from c2tc_pipeline.bench.reports.score_figures import (
 )
 from c2tc_pipeline.bench.reports.table import Layout, experiment_table, metric_name
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
-from c2tc_pipeline.bench.statistics.ranks import Ranking
+from c2tc_pipeline.bench.statistics.comparisons import Ranking
 from c2tc_pipeline.bench.statistics.runs import WHOLE
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS

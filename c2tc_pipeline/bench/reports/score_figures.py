@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.bench.reports.table import metric_name
-from c2tc_pipeline.bench.statistics.ranks import Ranking
+from c2tc_pipeline.bench.statistics.comparisons import Ranking
 from c2tc_pipeline.bench.statistics.runs import WHOLE, cell_scores, is_whole
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from c2tc_pipeline.bench.speed.noise import TOO_MUCH, Noise
+from c2tc_pipeline.bench.speed.measuring import TOO_MUCH, Noise
 from c2tc_pipeline.bench.speed.run import SpeedRun
 from c2tc_pipeline.reports.markdown import columns, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.picture import COLOURS, FAINT_INK, INK, Figure, Picture, bar_rows, bar_text, log_scale

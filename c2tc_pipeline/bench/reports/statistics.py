@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from c2tc_pipeline.bench.reports.table import metric_name
-from c2tc_pipeline.bench.statistics.comparisons import LEVEL, TEST_TO_TRAIN
-from c2tc_pipeline.bench.statistics.ranks import Ranking
+from c2tc_pipeline.bench.statistics.comparisons import LEVEL, TEST_TO_TRAIN, Ranking
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
 

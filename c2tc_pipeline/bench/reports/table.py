@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.bench.rivals import COSTLY
-from c2tc_pipeline.bench.statistics.anchors import paper_space
-from c2tc_pipeline.bench.statistics.model_means import MEAN_OF_MODELS
-from c2tc_pipeline.bench.statistics.runs import CELL, WHOLE, cell_scores, named_contenders
+from c2tc_pipeline.bench.statistics.runs import CELL, MEAN_OF_MODELS, WHOLE, cell_scores, named_contenders, paper_space
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 from c2tc_pipeline.reports import wording

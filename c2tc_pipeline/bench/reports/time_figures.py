@@ -7,7 +7,7 @@ import re
 import pandas as pd
 
 from c2tc_pipeline.bench.reports.score_figures import look_legend, looks, series
-from c2tc_pipeline.bench.statistics.power_law import fitted_exponent
+from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.bench.statistics.runs import WHOLE, cell_scores
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.picture import INK, RULE, Figure, Picture, bar_rows, bar_text, legend_height, log_scale

@@ -1,29 +1,30 @@
-"""What a condensed table has to beat: other ways to make few rows of many, one file each.
+"""Rival methods: other ways to make few rows of many, each a sampler with ``fit_resample(X, y)``.
 
-Every rival is a sampler with ``fit_resample(X, y)``, as :class:`~c2tc_pipeline.condensation.sampler.Sampler` has it, so
-that any of them runs in any experiment. To add one, write a file and name it in :data:`RIVALS`. How rivals are
-compared is the business of :mod:`c2tc_pipeline.evaluation`.
+To add a rival, write a file with a subclass of :class:`Rival` or :class:`ClassRival` and name it in :data:`RIVALS`.
 """
 
 from __future__ import annotations
 
 import inspect
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.registry import Registry
-from c2tc_pipeline.condensation.sampler import Sampler
+from c2tc_pipeline.condensation.sampler import ClassSampler, CondensedClass, CondensedRows, Sampler, centred_float32
+
+__all__ = ["CondensedClass", "CondensedRows", "centred_float32"]
 
 RIVALS = Registry(
     "rival",
     {
         "random": f"{__name__}.random_rows:RandomRows",
-        "stratified": f"{__name__}.stratified:StratifiedRows",
+        "stratified": f"{__name__}.random_rows:StratifiedRows",
         "herding": f"{__name__}.herding:Herding",
         "k_center": f"{__name__}.k_center:KCenter",
         "cluster_centroids": f"{__name__}.cluster_centroids:ClusterCentroidsRows",
         "minibatch_kmeans": f"{__name__}.minibatch:MiniBatchRows",
-        "lightweight": f"{__name__}.lightweight:LightweightCoreset",
+        "lightweight": f"{__name__}.random_rows:LightweightCoreset",
         "dm": f"{__name__}.dm:DistributionMatching",
         "gm": f"{__name__}.gm:GradientMatching",
         "mtt": f"{__name__}.mtt:TrajectoryMatching",
@@ -33,6 +34,24 @@ RIVALS = Registry(
 
 COSTLY = ("dm", "gm", "mtt")
 """Rivals that train networks, and take minutes where the others take seconds."""
+
+
+@dataclass(eq=False, repr=False)
+class Rival(Sampler):
+    """Base of rivals; subclasses are dataclasses too, whose fields are the estimator's parameters.
+
+    ``ratio`` is the share of the rows that is kept, ``rows`` the number in all, instead of a ratio.
+    """
+
+    ratio: float = 0.01
+    _: KW_ONLY
+    rows: int | None = None
+    random_state: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class ClassRival(Rival, ClassSampler):
+    """Base of rivals that condense each class by itself, with budgets in proportion to class sizes."""
 
 
 def make_rival(name: str, *, ratio: float, rows: int | None = None, seed: int = 0, **settings: Any) -> Sampler:
@@ -62,11 +81,8 @@ def make_rival(name: str, *, ratio: float, rows: int | None = None, seed: int = 
     Herding(ratio=0.1)
     """
     rival = RIVALS.load(name)
-    known = set(inspect.signature(rival).parameters) - {"ratio", "rows", "random_state"}
-    unknown = sorted(set(settings) - known)
-    if unknown:
-        raise InputError(
-            f"Rival {name!r} has no setting {unknown[0]!r}; it has "
-            f"{', '.join(sorted(known)) if known else 'none beside ratio, rows and seed'}."
-        )
+    known = sorted(set(inspect.signature(rival).parameters) - {"ratio", "rows", "random_state"})
+    for setting in settings:
+        if setting not in known:
+            raise InputError(f"Rival {name!r} has no setting {setting!r}; it has {', '.join(known) or 'none'}.")
     return rival(ratio=ratio, rows=rows, random_state=seed, **settings)

@@ -1,7 +1,6 @@
-"""What the methods that learn synthetic rows by matching share: real batches, the start, the steps and the limits.
+"""Base of the methods that learn synthetic rows by matching, and the relay networks that they match through.
 
-What belongs here: everything but what is matched. What does not: the three things that are, which are in :mod:`.dm`
-(embeddings), :mod:`.gm` (gradients) and :mod:`.mtt` (trajectories).
+A method adds what is matched: embeddings (:mod:`.dm`), gradients (:mod:`.gm`) or training trajectories (:mod:`.mtt`).
 """
 
 from __future__ import annotations
@@ -10,96 +9,61 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
 
 from c2tc_pipeline.allocation.shares import proportional_counts
-from c2tc_pipeline.bench.rivals.limits import Deadline, check_memory, within_memory
-from c2tc_pipeline.bench.rivals.relay import NetworkBuilder, relay_builder
+from c2tc_pipeline.bench.limits import Deadline, check_memory, within_memory
+from c2tc_pipeline.bench.rivals import CondensedRows, Rival
 from c2tc_pipeline.common.devices import resolve_device
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
-from c2tc_pipeline.condensation.sampler import CondensedRows, Sampler
+from c2tc_pipeline.evaluation.models.mlp import mlp_network
+
+NetworkBuilder = Callable[[int, int], torch.nn.Module]
+RELAYS = ("mlp", "ft_transformer")
 
 
 class UnitRows:
-    """Real rows in the order of their classes, given out in batches with every column scaled to [0, 1].
-
-    Networks see scaled rows, so that one learning rate suits every unit; columns that reach from 0 to 1 stay as they
-    are. The table itself is never copied.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows sorted by class.
-    edges : ndarray of int of shape (classes + 1,)
-        Where each class begins, and the end.
-    device : str
-        Where batches go.
-
-    Examples
-    --------
-    >>> rows = UnitRows(np.array([[10.0], [20.0], [30.0]]), np.array([0, 2, 3]))
-    >>> rows.take(np.array([0, 1])).tolist(), rows.as_source(torch.tensor([[0.25], [1.0]])).tolist()
-    ([[0.0], [0.5]], [[15.0], [30.0]])
-    """
+    """Real rows sorted by class, given out in batches with every column scaled to [0, 1]; ``X`` is never copied."""
 
     def __init__(self, X: np.ndarray, edges: np.ndarray, device: str = "cpu") -> None:
         self.X = X
         self.edges = edges
         self.device = device
+        self.sizes: np.ndarray = np.diff(edges)
         self.low, self.high = X.min(axis=0), X.max(axis=0)
         span = self.high.astype(np.float64) - self.low
         self.span = np.where(span > 0, span, 1.0)
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """Rows of each class."""
-        sizes: np.ndarray = np.diff(self.edges)
-        return sizes
-
     def draw(self, rng: np.random.Generator, code: int, count: int) -> np.ndarray:
-        """Return so many different positions of rows of a class, or all of them if there are fewer."""
+        """Return ``count`` distinct row indices of a class, or all of them if there are fewer."""
         start, size = int(self.edges[code]), int(self.sizes[code])
         if count >= size:
             return np.arange(start, start + size)
         return start + rng.choice(size, count, replace=False, shuffle=False)
 
-    def take(self, positions: np.ndarray) -> torch.Tensor:
-        """Return the rows at some positions, scaled."""
-        scaled = (self.X[positions] - self.low) / self.span
+    def take(self, indices: np.ndarray) -> torch.Tensor:
+        """Return rows, scaled."""
+        scaled = (self.X[indices] - self.low) / self.span
         return torch.from_numpy(scaled.astype(np.float32)).to(self.device)
 
-    def codes(self, positions: np.ndarray) -> torch.Tensor:
-        """Return the class numbers of the rows at some positions."""
-        return torch.from_numpy(np.searchsorted(self.edges, positions, side="right") - 1).to(self.device)
+    def codes(self, indices: np.ndarray) -> torch.Tensor:
+        """Return the class codes of rows."""
+        return torch.from_numpy(np.searchsorted(self.edges, indices, side="right") - 1).to(self.device)
 
     def as_source(self, rows: torch.Tensor) -> np.ndarray:
-        """Return scaled rows in the source's units and type, within its range."""
+        """Return scaled rows in the source's units and dtype, within its range."""
         scaled = rows.detach().cpu().numpy() * self.span + self.low
         return np.clip(scaled.astype(self.X.dtype), self.low, self.high)
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that a method needs to know about one condensation.
-
-    Parameters
-    ----------
-    real : UnitRows
-        The source.
-    counts : ndarray of int
-        Synthetic rows of each class; they lie one class after the other.
-    build : callable
-        Returns a fresh relay.
-    rng : numpy.random.Generator
-        Draws batches.
-    deadline : Deadline
-        To be checked in every loop that is not a step of the rows.
-    """
+    """One condensation: real rows, synthetic rows per class, a builder of fresh relays, a generator and a deadline."""
 
     real: UnitRows
     counts: np.ndarray
@@ -109,44 +73,48 @@ class Task:
 
     @property
     def codes(self) -> torch.Tensor:
-        """The class number of each synthetic row."""
+        """The class code of each synthetic row; they are sorted by class."""
         return torch.from_numpy(np.repeat(np.arange(len(self.counts)), self.counts)).to(self.real.device)
 
 
 class Matcher(Protocol):
-    """What is matched, while one condensation lasts."""
+    """The loss of one condensation; ``extras`` are parameters learnt along with the rows."""
 
-    @property
-    def extras(self) -> Sequence[torch.nn.Parameter]:
-        """What is learnt along with the rows."""
+    extras: Sequence[torch.nn.Parameter]
 
     def backward(self, rows: torch.Tensor) -> float:
         """Add the gradient of the loss to ``rows.grad`` and to that of the extras, and return the loss."""
 
 
-class MatchingSampler(Sampler):
+@dataclass(eq=False, repr=False)
+class MatchingSampler(Rival):
     """Base of the samplers that learn synthetic rows by gradient steps.
 
-    Synthetic rows start as random real ones, as many of each class as is proportional; labels do not change. Rows move
-    by Adam, with steps that shrink to nothing along a cosine, and are put back into the source's range after each. The
-    methods' own settings (SGD, with step lengths from 0.1 to 1000) were chosen for images and suit no table in general.
+    Synthetic rows start as random real rows, in proportion to class sizes; labels do not change. Rows move by Adam with
+    a cosine learning rate that starts at ``learning_rate``, in columns scaled to [0, 1], and are clipped to that range.
+    The methods' own settings (SGD, with step lengths from 0.1 to 1000) were chosen for images and suit no table in
+    general; the image methods' augmentation is left out.
 
-    A subclass stores ``relay``, ``steps``, ``learning_rate``, ``batch_size``, ``device``, ``time_limit`` and
-    ``memory_limit`` among its parameters.
+    ``relay`` is "mlp", "ft_transformer" or a callable of the number of columns and classes, ``time_limit`` is in
+    seconds, ``memory_limit`` in bytes. The fitted ``losses_`` has the loss before each step.
     """
 
-    name: ClassVar[str]
-    # Whether a gradient of a gradient is taken, which is nothing useful where a relay is piecewise linear.
+    # Whether the method takes a gradient of a gradient, which needs a relay with second derivatives.
     smooth: ClassVar[bool] = True
-    clock: Callable[[], float] = staticmethod(time.monotonic)
+    name: ClassVar[str]
 
-    relay: str | NetworkBuilder
-    steps: int
-    learning_rate: float
-    batch_size: int
-    device: str
-    time_limit: float | None
-    memory_limit: float | None
+    _: KW_ONLY
+    relay: str | NetworkBuilder = "mlp"
+    steps: int = 500
+    learning_rate: float = 0.01
+    batch_size: int = 256
+    device: str = "auto"
+    time_limit: float | None = None
+    memory_limit: float | None = None
+
+    def clock(self) -> float:
+        """Return seconds for the deadline."""
+        return time.monotonic()
 
     @abstractmethod
     def start(self, task: Task) -> Matcher:
@@ -157,9 +125,9 @@ class MatchingSampler(Sampler):
         """Estimate the bytes needed on top of the table itself."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Learn synthetic rows of rows that are in the order of their classes."""
-        require_at_least_one(steps=self.steps, batch_size=self.batch_size)
+        """Learn synthetic rows; see :meth:`Sampler.condense`."""
         require_positive(learning_rate=self.learning_rate)
+        require_at_least_one(steps=self.steps, batch_size=self.batch_size)
         deadline = Deadline(self.name, self.time_limit, self.clock)
         device = resolve_device(self.device)
         rng = np.random.default_rng([self.random_state, 0x3A])
@@ -188,7 +156,7 @@ class MatchingSampler(Sampler):
             task.deadline.check(f"step {step + 1} of {self.steps}")
             flat.gradients.zero_()
             losses.append(matcher.backward(learnt[0]))
-            # A loss that ran to infinity says nothing about which way to go.
+            # A loss that ran to infinity has no usable gradient.
             if bool(flat.gradients.isfinite().all()):
                 optimiser.step(self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.steps)))
                 learnt[0].data.clamp_(0, 1)
@@ -197,30 +165,76 @@ class MatchingSampler(Sampler):
 
 
 def require_at_least_one(**settings: int) -> None:
-    """Raise an InputError for the first setting that is no count.
-
-    Examples
-    --------
-    >>> require_at_least_one(steps=0)
-    Traceback (most recent call last):
-    ...
-    c2tc_pipeline.common.errors.InputError: Setting steps is 0; it must be a whole number of at least 1.
-    """
+    """Raise an InputError for the first setting that is not an integer of at least 1."""
     for name, value in settings.items():
         if value != int(value) or value < 1:
-            raise InputError(f"Setting {name} is {value!r}; it must be a whole number of at least 1.")
+            raise InputError(f"Setting {name} is {value!r}; it must be an integer of at least 1.")
 
 
 def require_positive(**settings: float) -> None:
-    """Raise an InputError for the first setting that is not above 0.
-
-    Examples
-    --------
-    >>> require_positive(learning_rate=-1)
-    Traceback (most recent call last):
-    ...
-    c2tc_pipeline.common.errors.InputError: Setting learning_rate is -1; it must be above 0.
-    """
+    """Raise an InputError for the first setting that is not above 0."""
     for name, value in settings.items():
         if not value > 0:
             raise InputError(f"Setting {name} is {value!r}; it must be above 0.")
+
+
+def relay_builder(
+    relay: str | NetworkBuilder, features: int, classes: int, *, smooth: bool = False, device: str = "cpu"
+) -> Callable[[], torch.nn.Module]:
+    """Return a function that builds a freshly initialised relay in evaluation mode.
+
+    Weights are drawn on the CPU, so that a seed means the same networks on every device. ``smooth`` replaces ReLU by
+    GELU in the named relays: a ReLU that no synthetic row activates has neither a gradient nor a second derivative, so
+    methods that differentiate a gradient would never move a row to activate it.
+    """
+    if callable(relay):
+        builder = relay
+    elif relay == "mlp":
+        builder = mlp_network
+    elif relay == "ft_transformer":
+        from c2tc_pipeline.bench.models.ft_transformer import ft_transformer_network
+
+        builder = ft_transformer_network
+    else:
+        raise InputError(f"Relay {relay!r} is unknown; choose one of: {', '.join(RELAYS)}.")
+
+    def build() -> torch.nn.Module:
+        network = builder(features, classes)
+        for name, module in list(network.named_modules()) if smooth and not callable(relay) else ():
+            if isinstance(module, torch.nn.ReLU):
+                network.set_submodule(name, torch.nn.GELU())
+        return network.to(device).eval()
+
+    return build
+
+
+def without_head(network: torch.nn.Module) -> torch.nn.Module:
+    """Remove the last linear layer, so that a network returns embeddings; a linear network becomes the identity."""
+    name = [name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)][-1]
+    if not name:
+        return torch.nn.Identity()
+    network.set_submodule(name, torch.nn.Identity())
+    return network
+
+
+def weight_bytes(network: torch.nn.Module) -> int:
+    """Return the size of a network's weights."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in network.parameters())
+
+
+def row_bytes(network: torch.nn.Module, features: int) -> int:
+    """Return the bytes that a network saves of one row for its backward pass."""
+    first = next(network.parameters())
+    weights = {tensor.untyped_storage().data_ptr() for tensor in network.parameters()}
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage
+        return tensor
+
+    rows = torch.zeros(2, features, dtype=first.dtype, device=first.device)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        network(rows)
+    return sum(storage.nbytes() for storage in kept.values()) // len(rows)

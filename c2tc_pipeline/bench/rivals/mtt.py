@@ -1,172 +1,92 @@
-"""Trajectory matching: where training on real rows leads a network, training on synthetic rows shall lead it too."""
+"""Trajectory matching (MTT; Cazenavette et al., CVPR 2022): training trajectories on real and on synthetic rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from c2tc_pipeline.bench.rivals.matching import MatchingSampler, Task, require_at_least_one, require_positive
-from c2tc_pipeline.bench.rivals.relay import NetworkBuilder, named_views, row_bytes, weight_bytes
+from c2tc_pipeline.bench.rivals import CondensedRows
+from c2tc_pipeline.bench.rivals.matching import (
+    MatchingSampler,
+    Task,
+    require_at_least_one,
+    require_positive,
+    row_bytes,
+    weight_bytes,
+)
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import FlatWeights, Sgd
-from c2tc_pipeline.condensation.sampler import CondensedRows
 
 # What each unrolled step keeps, against one set of weights and against a plain pass of its rows.
 _WEIGHTS_A_STEP = 2
 _PASSES_A_STEP = 2
+# Initial learning rates of a student; longer steps throw an FT-Transformer far off its expert's trajectory.
+_STUDENT_RATE = 0.1
+_STUDENT_RATES = {"ft_transformer": 0.02}
 
-# How long a student's steps are at first, where nothing is said.
-_FIRST_STEP = 0.1
-_FIRST_STEPS = {"ft_transformer": 0.02}
 
-
+@dataclass(eq=False, repr=False)
 class TrajectoryMatching(MatchingSampler):
-    """Learn rows that lead a network along the way it takes on real ones (MTT; Cazenavette et al., CVPR 2022).
+    """Learn rows on which a student network follows the trajectory of experts trained on the whole table.
 
-    Experts, networks trained on the whole table, leave their weights behind after every epoch. A student starts from an
-    expert's weights at a random epoch, takes ``student_steps`` steps on the synthetic rows, and the rows are moved so
-    that it arrives where the expert was ``ahead`` epochs later. The loss is the squared distance between the two,
-    divided by the squared distance that the expert covered: 1 for a student that does not move. The length of the
-    student's steps is learnt along with the rows.
+    A student starts from an expert's weights at a random epoch up to ``last_start``, takes ``student_steps`` steps on
+    the synthetic rows, and the rows are moved so that it arrives where the expert was ``ahead`` epochs later. The loss
+    is the squared distance between the two, divided by the squared distance that the expert covered. The student's
+    learning rate is learnt along with the rows.
 
-    Parameters
-    ----------
-    ratio : float, default=0.01
-        Share of the rows that is kept; ignored when ``rows`` is given.
-    rows : int, optional
-        Synthetic rows in all.
-    relay : {"mlp", "ft_transformer"} or callable, default="mlp"
-        The network, with GELU in the place of ReLU. A callable is given the number of columns and of classes.
-    steps : int, default=500
-        Steps of the rows; 5,000 in the method's paper.
-    experts : int, default=5
-        Networks trained on the table; 200 in the method's paper.
-    epochs : int, default=12
-        Epochs of each; 50 in the method's paper.
-    epoch_steps : int or None, default=100
-        Steps after which an epoch ends even if rows are left, so that experts cost no more on a larger table; the next
-        epoch goes on with other rows. None for whole epochs, as in the method's paper.
-    expert_learning_rate : float, default=0.02
-        Length of an expert's steps, by plain SGD; 0.01 in the method's paper, for networks with normalisation.
-    last_start : int, default=10
-        The last epoch that a student may start from; 20 of 50 or so in the method's paper.
-    ahead : int, default=2
-        Epochs between a student's start and its goal, as in the method's paper.
-    student_steps : int, default=10
-        Steps that a student takes, all of them unrolled; 20 to 50 in the method's paper.
-    student_learning_rate : float, optional
-        Length of a student's steps at first; 0.1 by default, 0.02 with an FT-Transformer, which longer steps throw far
-        off its expert's way.
-    learning_rate : float, default=0.01
-        Length of the first step of the rows, in columns of range 1, and of the logarithm of the student's step length;
-        shrinks to nothing along a cosine.
-    batch_size : int, default=256
-        Rows in a step of an expert, as in the method's paper, and of a student at most.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where networks run.
-    time_limit : float, optional
-        Seconds, experts included, after which OutOfTime is raised; the C2TC paper allows 24 hours, and 5 days more for
-        experts.
-    memory_limit : float, optional
-        Bytes; OutOfMemory is raised before the start when the estimate is above.
-    random_state : int, default=0
-        The same seed gives the same rows.
+    An epoch ends after ``epoch_steps`` steps, so that experts cost no more on a larger table, and the next one goes on
+    with other rows; None is whole epochs. The method's paper takes 5,000 steps, 200 experts of 50 whole epochs, starts
+    up to epoch 20 or so, and 20 to 50 student steps. Experts' weights stay in memory, and their time counts.
 
-    Attributes
-    ----------
-    losses_ : ndarray of shape (steps,)
-        The loss before each step.
-    expert_losses_ : ndarray of shape (experts, epochs)
-        The mean loss of each expert's batches in each epoch.
-    student_learning_rate_ : float
-        The length of a student's steps in the end.
-
-    Notes
-    -----
-    Experts' weights stay in memory. Left out: the image method's augmentation and whitening.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).random((60, 2))
-    >>> mtt = TrajectoryMatching(rows=4, steps=5, experts=1, epochs=3, last_start=1, device="cpu")
-    >>> X_small, y_small = mtt.fit_resample(X, np.arange(60) % 3)
-    >>> X_small.shape, y_small.tolist()
-    ((4, 2), [0, 0, 1, 2])
+    Fitted attributes: ``expert_losses_`` of shape (experts, epochs) and ``student_learning_rate_``.
     """
 
     name = "MTT"
 
-    def __init__(
-        self,
-        ratio: float = 0.01,
-        *,
-        rows: int | None = None,
-        relay: str | NetworkBuilder = "mlp",
-        steps: int = 500,
-        experts: int = 5,
-        epochs: int = 12,
-        epoch_steps: int | None = 100,
-        expert_learning_rate: float = 0.02,
-        last_start: int = 10,
-        ahead: int = 2,
-        student_steps: int = 10,
-        student_learning_rate: float | None = None,
-        learning_rate: float = 0.01,
-        batch_size: int = 256,
-        device: str = "auto",
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.ratio = ratio
-        self.rows = rows
-        self.relay = relay
-        self.steps = steps
-        self.experts = experts
-        self.epochs = epochs
-        self.epoch_steps = epoch_steps
-        self.expert_learning_rate = expert_learning_rate
-        self.last_start = last_start
-        self.ahead = ahead
-        self.student_steps = student_steps
-        self.student_learning_rate = student_learning_rate
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.device = device
-        self.time_limit = time_limit
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    _: KW_ONLY
+    experts: int = 5
+    epochs: int = 12
+    epoch_steps: int | None = 100
+    expert_learning_rate: float = 0.02
+    last_start: int = 10
+    ahead: int = 2
+    student_steps: int = 10
+    student_learning_rate: float | None = None
 
     @property
-    def first_student_step(self) -> float:
-        """The length of a student's first steps."""
+    def initial_student_rate(self) -> float:
+        """The student's learning rate before it is learnt."""
         if self.student_learning_rate is not None:
             return self.student_learning_rate
-        return _FIRST_STEPS.get(self.relay, _FIRST_STEP) if isinstance(self.relay, str) else _FIRST_STEP
+        return _STUDENT_RATES.get(self.relay, _STUDENT_RATE) if isinstance(self.relay, str) else _STUDENT_RATE
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Train experts, then learn synthetic rows of rows that are in the order of their classes."""
+        """Train experts, then learn synthetic rows; see :meth:`Sampler.condense`."""
         require_at_least_one(
-            experts=self.experts, epochs=self.epochs, ahead=self.ahead, student_steps=self.student_steps
+            experts=self.experts,
+            epochs=self.epochs,
+            ahead=self.ahead,
+            student_steps=self.student_steps,
+            epoch_steps=1 if self.epoch_steps is None else self.epoch_steps,
         )
-        require_positive(expert_learning_rate=self.expert_learning_rate, student_learning_rate=self.first_student_step)
-        if self.epoch_steps is not None:
-            require_at_least_one(epoch_steps=self.epoch_steps)
+        require_positive(
+            expert_learning_rate=self.expert_learning_rate, student_learning_rate=self.initial_student_rate
+        )
         if not 0 <= self.last_start <= self.epochs - self.ahead:
             raise InputError(
-                f"A student that starts from epoch {self.last_start} and goes {self.ahead} epochs ahead does not fit "
-                f"into {self.epochs} epochs; choose last_start from 0 to epochs - ahead."
+                f"Setting last_start is {self.last_start}; it must be from 0 to epochs - ahead, which is "
+                f"{self.epochs - self.ahead}."
             )
         return super().condense(X, edges, budget)
 
     def start(self, task: Task) -> _TrajectoryMatcher:
-        """Train the experts, and return what matches their trajectories."""
+        """Train the experts, and return the matcher of their trajectories."""
         trained = [
             train_expert(
                 task,
@@ -178,11 +98,11 @@ class TrajectoryMatching(MatchingSampler):
             )
             for number in range(self.experts)
         ]
-        self.expert_losses_ = np.array([expert.losses for expert in trained])
-        return _TrajectoryMatcher(task, self, [expert.weights for expert in trained])
+        self.expert_losses_ = np.array([losses for _, losses in trained])
+        return _TrajectoryMatcher(task, self, [weights for weights, _ in trained])
 
     def memory(self, task: Task) -> float:
-        """Estimate: the experts' weights after every epoch, and the graph of a student's steps."""
+        """Estimate the experts' weights after every epoch, and the graph of a student's steps."""
         relay = task.build()
         weights, a_row = weight_bytes(relay), row_bytes(relay, task.real.X.shape[1])
         rows = min(int(task.counts.sum()), self.batch_size)
@@ -190,46 +110,23 @@ class TrajectoryMatching(MatchingSampler):
         return float(self.experts * (self.epochs + 1) * weights + self.student_steps * a_step)
 
 
-@dataclass(frozen=True)
-class Expert:
-    """What a network trained on the table leaves behind.
-
-    Parameters
-    ----------
-    weights : list of tensors
-        All weights as one vector: at the start and after every epoch.
-    losses : list of float
-        The mean loss of each epoch's batches.
-    """
-
-    weights: list[torch.Tensor]
-    losses: list[float]
-
-
 def train_expert(
-    task: Task, *, epochs: int, epoch_steps: int | None, learning_rate: float, batch_size: int, name: str
-) -> Expert:
-    """Train a fresh relay on real rows, and keep its weights after every epoch.
+    task: Task, *, epochs: int, epoch_steps: int | None, learning_rate: float, batch_size: int, name: str = "expert"
+) -> tuple[list[torch.Tensor], list[float]]:
+    """Train a fresh relay on real rows by plain SGD.
 
-    Parameters
-    ----------
-    task : Task
-        The rows, the relay, and the deadline, which is checked at every step.
-    epochs, epoch_steps, learning_rate, batch_size
-        As for :class:`TrajectoryMatching`.
-    name : str
-        Whom the deadline shall name.
+    Returns all weights as one vector, at the start and after every epoch, and the mean loss of each epoch.
     """
     network = task.build()
     flat = FlatWeights(network)
     optimiser = Sgd(flat, momentum=0.0, weight_decay=0.0)
     n = len(task.real.X)
-    whole = math.ceil(n / batch_size)
+    steps = min(math.ceil(n / batch_size), epoch_steps or n)
     batches = _endless_batches(n, batch_size, task.rng)
     weights, losses = [flat.values.clone()], []
     for epoch in range(epochs):
         total = []
-        for _ in range(whole if epoch_steps is None else min(whole, epoch_steps)):
+        for _ in range(steps):
             task.deadline.check(f"epoch {epoch + 1} of {epochs} of {name}")
             batch = next(batches)
             flat.gradients.zero_()
@@ -239,7 +136,7 @@ def train_expert(
             total.append(loss.item())
         weights.append(flat.values.clone())
         losses.append(float(np.mean(total)))
-    return Expert(weights, losses)
+    return weights, losses
 
 
 def train_student(
@@ -250,27 +147,9 @@ def train_student(
     rate: torch.Tensor,
     batches: Sequence[torch.Tensor],
 ) -> torch.Tensor:
-    """Return weights after some steps of SGD, differentiable in the rows and in the length of the steps.
+    """Return the weight vector after one SGD step a batch, differentiable in the rows and in the learning rate.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        Lends its shape; its own weights are not used.
-    weights : tensor
-        Where to start, as one vector.
-    rows, codes : tensors of shape (n, d) and (n,)
-        Synthetic rows and their classes.
-    rate : tensor
-        Length of a step.
-    batches : sequence of tensors of int
-        The rows of each step.
-
-    Examples
-    --------
-    >>> rows, codes = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
-    >>> network, start = torch.nn.Linear(1, 2), torch.zeros(4)
-    >>> train_student(network, start, rows, codes, torch.tensor(1.0), [torch.tensor([0, 1])]).tolist()
-    [-0.25, 0.25, 0.0, 0.0]
+    ``network`` only gives the architecture; its own weights are not used.
     """
     weights = weights.detach().requires_grad_()
     for batch in batches:
@@ -280,36 +159,37 @@ def train_student(
     return weights
 
 
-def trajectory_distance(reached: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-    """Return the squared distance to the goal, against that from start to goal.
+def named_views(network: torch.nn.Module, weights: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Split a vector into tensors with the names and shapes of a network's weights, for ``functional_call``."""
+    named = [(name, tensor) for name, tensor in network.named_parameters() if tensor.requires_grad]
+    parts = weights.split([tensor.numel() for _, tensor in named])
+    return {name: part.view(tensor.shape) for (name, tensor), part in zip(named, parts, strict=True)}
 
-    Examples
-    --------
-    >>> trajectory_distance(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([2.0])).item()
-    0.25
-    """
+
+def trajectory_distance(reached: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+    """Return the squared distance to the goal, divided by that from start to goal."""
     covered = (start - goal).square().sum().clamp_min(torch.finfo(start.dtype).tiny)
     return (reached - goal).square().sum() / covered
 
 
 def _endless_batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield row numbers, every row once before any comes again."""
+    """Yield row indices, every row once before any comes again."""
     while True:
         order = rng.permutation(rows)
-        yield from (order[place : place + size] for place in range(0, rows, size))
+        yield from (order[start : start + size] for start in range(0, rows, size))
 
 
 class _TrajectoryMatcher:
-    """Matches experts' trajectories; learns the logarithm of the student's step length, so that it stays positive."""
+    """Matches experts' trajectories; learns the logarithm of the student's learning rate, so that it stays positive."""
 
     def __init__(self, task: Task, settings: TrajectoryMatching, experts: list[list[torch.Tensor]]) -> None:
         self.task = task
         self.settings = settings
         self.experts = experts
         self.network = task.build()
-        first = torch.tensor(math.log(settings.first_student_step), device=task.real.device)
+        first = torch.tensor(math.log(settings.initial_student_rate), device=task.real.device)
         self.log_rate = torch.nn.Parameter(first)
-        self.extras = (self.log_rate,)
+        self.extras: Sequence[torch.nn.Parameter] = (self.log_rate,)
 
     def backward(self, rows: torch.Tensor) -> float:
         settings, rng = self.settings, self.task.rng

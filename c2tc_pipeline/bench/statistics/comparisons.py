@@ -1,30 +1,80 @@
-"""Ours against each rival: paired over the runs of one unit, and pooled over units.
+"""Tests of ours against each rival: paired over runs, pooled over units; and ranks of all contenders over units.
 
-What belongs here: which runs are paired, which tests are corrected together, and the frames that result. Random splits
-of one table share most of their training rows; the t-test allows for it, Wilcoxon's test has no way to. Runs on the
-same split share their test rows, too, so five splits with five seeds each are less evidence than twenty-five splits.
-Nor are the ratios of one table independent of each other.
+Random splits of one table share most of their training rows; the t-test corrects for it, Wilcoxon's test cannot. Runs
+on the same split share their test rows, too, so five splits with five seeds each are less evidence than twenty-five
+splits. Nor are the ratios of one table independent of each other, so with several ratios the critical difference of
+Demsar (2006) is too small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.bench.statistics.runs import UNIT, is_whole, runs_by_cell
-from c2tc_pipeline.bench.statistics.significance import DECIMALS, holm, paired_t, smallest_wilcoxon, wilcoxon
+from c2tc_pipeline.bench.statistics.runs import DECIMALS, UNIT, cell_scores, is_whole, runs_by_cell
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.averages import METRICS
 
 LEVEL = 0.05
 TEST_TO_TRAIN = 0.1 / 0.8
-"""Test rows divided by training rows, as tables are split unless they say otherwise."""
+"""Test rows divided by training rows, by the default split."""
 FAMILY = ("rival", "space", "metric")
-"""Each rival is one question: is ours better, on any of the tables, at any of the ratios? Its tests are corrected
-together, those against other rivals answer other questions."""
+"""Tests that agree in these are corrected together: each rival is one question, over all tables, ratios and models."""
+
+
+def paired_t(differences: Sequence[float] | np.ndarray, *, test_to_train: float = 0.0) -> float:
+    """Return the two-sided p-value of the paired t-test, corrected for random splits of one table.
+
+    Splits share most of their training rows; Nadeau and Bengio (2003) take the variance of the mean to be
+    1/n + test/train times that of the differences, where Student takes 1/n (``test_to_train=0``). NaN for fewer than
+    two pairs and for equal differences that are not zero; 1 where all are zero.
+    """
+    from scipy.stats import t as student
+
+    if not 0 <= test_to_train < np.inf:
+        raise InputError(f"test_to_train is {test_to_train:g}; give test rows divided by training rows, 0 or more.")
+    values = np.round(np.asarray(differences, dtype=np.float64), DECIMALS)
+    if len(values) < 2:
+        return float("nan")
+    if not np.ptp(values):
+        return float("nan") if values[0] else 1.0
+    error = np.sqrt((1 / len(values) + test_to_train) * values.var(ddof=1))
+    return float(2 * student.sf(abs(values.mean()) / error, len(values) - 1))
+
+
+def wilcoxon(differences: Sequence[float] | np.ndarray) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test without zeros, by scipy.
+
+    NaN for fewer than two pairs, 1 where all differences are zero. scipy's p-value is exact for up to 50 differences,
+    13 where some are equal.
+    """
+    from scipy.stats import wilcoxon as signed_rank
+
+    values = np.round(np.asarray(differences, dtype=np.float64), DECIMALS)
+    if len(values) < 2:
+        return float("nan")
+    values = values[values != 0]
+    return float(signed_rank(values).pvalue) if len(values) else 1.0
+
+
+def smallest_wilcoxon(pairs: int) -> float:
+    """Return the smallest p-value of the two-sided test with that many nonzero differences."""
+    return 2.0 ** (1 - pairs)
+
+
+def holm(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Return p-values of one family with Holm's correction; NaN stands for a test that was not made."""
+    given = np.asarray(values, dtype=np.float64)
+    corrected = np.full(given.shape, np.nan)
+    made = np.flatnonzero(~np.isnan(given))
+    order = made[np.argsort(given[made], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(given[order] * factors), 1.0)
+    return corrected
 
 
 def compare(
@@ -38,51 +88,21 @@ def compare(
 ) -> pd.DataFrame:
     """Test ours against every rival in every unit, paired over (split, condensation seed).
 
-    Parameters
-    ----------
-    scores : DataFrame
-        One row a trained model.
-    metrics : sequence of str
-        Which scores.
-    ours : str
-        The contender that the others are compared with: a method, ``"ours (gamma=0.5)"`` for a variant.
-    ours_space : str or None
-        The column space that ours is taken from; None takes that of each rival, so that only methods differ.
-    family : sequence of str
-        Columns of the result; the tests that agree in them are corrected together. The default corrects over tables,
-        ratios and models, for each rival, space and metric.
-    test_to_train : float
-        Test rows divided by training rows, for the t-test of Nadeau and Bengio (2003); 0 for Student's, which takes
-        splits to be independent. See :func:`~c2tc_pipeline.bench.statistics.significance.paired_t`.
-
-    Returns
-    -------
-    DataFrame
-        One row a unit, rival's space, rival and metric: ``pairs``, mean ``difference`` (ours less rival), ``wins``,
-        ``losses``, ``t_p``, ``wilcoxon_p``, both corrected (``t_p_holm``, ``wilcoxon_p_holm``), and a ``note`` that
-        says why a value is missing or can't be small.
-
-    Raises
-    ------
-    InputError
-        When the scores do not hold ours.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"table": "t", "ratio": 0.1, "model": "mlp", "space": "hcfe",
-    ...     "method": ["ours"] * 5 + ["random"] * 5, "variant": "", "split": [0, 1, 2, 3, 4] * 2, "seed": 0,
-    ...     "model_seed": 0, "status": "ok", "accuracy": [0.9, 0.8, 0.9, 0.8, 0.9, 0.7, 0.7, 0.7, 0.7, 0.9]})
-    >>> found = compare(scores, metrics=["accuracy"]).round(3)
-    >>> found[["rival", "pairs", "difference", "wins", "wilcoxon_p"]].values.tolist()
-    [['random', 5, 0.12, 4, 0.125]]
+    Ours is taken from ``ours_space``, or from the space of each rival, so that only methods differ. Columns: those of a
+    unit, ``space``, ``rival``, ``metric``, ``pairs``, mean ``difference`` (ours less rival), ``wins``, ``losses``,
+    ``t_p``, ``wilcoxon_p``, both with Holm's correction over the tests that agree in ``family`` (``t_p_holm``,
+    ``wilcoxon_p_holm``), and a ``note`` on why a value is missing or can't be small.
     """
     parts = [_compare_metric(scores, metric, ours, ours_space, test_to_train) for metric in metrics]
-    found = pd.concat(parts, ignore_index=True)
-    for name in ("t_p", "wilcoxon_p"):
+    found = _corrected(pd.concat(parts, ignore_index=True), family, "t_p", "wilcoxon_p")
+    return found[[*(name for name in found.columns if name != "note"), "note"]]
+
+
+def _corrected(found: pd.DataFrame, family: Sequence[str], *names: str) -> pd.DataFrame:
+    for name in names:
         corrected = found.groupby(list(family), sort=False)[name].transform(lambda values: holm(values.to_numpy()))
         found[f"{name}_holm"] = corrected.astype(np.float64)
-    order = ["t_p", "wilcoxon_p", "t_p_holm", "wilcoxon_p_holm", "note"]
-    return found[[name for name in found.columns if name not in order] + order]
+    return found
 
 
 def _compare_metric(
@@ -140,32 +160,14 @@ def _note(differences: np.ndarray) -> str:
 
 
 def pool(comparisons: pd.DataFrame, *, family: Sequence[str] = ("metric",)) -> pd.DataFrame:
-    """Test ours against every rival over all units: each unit counts once, with its mean difference.
+    """Test ours against every rival over all units of :func:`compare`; each unit counts once, by its mean difference.
 
-    Parameters
-    ----------
-    comparisons : DataFrame
-        What :func:`compare` returned.
-    family : sequence of str
-        Columns of the result; the tests that agree in them are corrected together. There is one test a rival and space,
-        and the default corrects over these.
-
-    Returns
-    -------
-    DataFrame
-        One row a space, rival and metric: ``units``, ``left_out`` (units without a pair), mean and median
-        ``difference``, units won and lost, ``wilcoxon_p`` and ``wilcoxon_p_holm``.
-
-    Examples
-    --------
-    >>> comparisons = pd.DataFrame({"space": "hcfe", "rival": "random", "metric": "accuracy",
-    ...                             "difference": [0.1, 0.2, 0.3, float("nan")]})
-    >>> pool(comparisons)[["units", "left_out", "wins", "wilcoxon_p"]].values.tolist()
-    [[3.0, 1.0, 3.0, 0.25]]
+    One row a space, rival and metric: ``units``, ``left_out`` (units without a pair), mean and median difference, units
+    won and lost, ``wilcoxon_p`` and ``wilcoxon_p_holm``.
     """
     rows = []
     for (space, rival, metric), part in comparisons.groupby(["space", "rival", "metric"], sort=False):
-        differences = part["difference"].dropna().to_numpy()
+        differences = part["difference"].dropna()
         rows.append(
             {
                 "space": space,
@@ -173,13 +175,96 @@ def pool(comparisons: pd.DataFrame, *, family: Sequence[str] = ("metric",)) -> p
                 "metric": metric,
                 "units": len(differences),
                 "left_out": len(part) - len(differences),
-                "difference": differences.mean() if len(differences) else np.nan,
-                "median_difference": np.median(differences) if len(differences) else np.nan,
+                "difference": differences.mean(),
+                "median_difference": differences.median(),
                 "wins": int((differences > 0).sum()),
                 "losses": int((differences < 0).sum()),
-                "wilcoxon_p": wilcoxon(differences),
+                "wilcoxon_p": wilcoxon(differences.to_numpy()),
             }
         )
-    found = pd.DataFrame(rows)
-    corrected = found.groupby(list(family), sort=False)["wilcoxon_p"].transform(lambda values: holm(values.to_numpy()))
-    return found.assign(wilcoxon_p_holm=corrected.astype(np.float64))
+    return _corrected(pd.DataFrame(rows), family, "wilcoxon_p")
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Ranks of contenders over units.
+
+    ``ranks`` has one row a unit and one column a contender, 1 for the best, ties shared; ``mean_ranks`` the best first;
+    ``unfinished`` the units in which a contender has no finished run and therefore ranks last; ``left_out`` counts
+    units in which some contender was not run. ``friedman_p`` is NaN for fewer than three contenders or two units.
+    ``groups`` are the maximal sets of contenders whose mean ranks differ by less than ``critical_difference``.
+    """
+
+    ranks: pd.DataFrame
+    mean_ranks: Mapping[str, float]
+    unfinished: Mapping[str, int]
+    left_out: int
+    friedman_p: float
+    alpha: float
+    critical_difference: float
+    groups: tuple[tuple[str, ...], ...]
+
+
+def rank_contenders(scores: pd.DataFrame, metric: str, *, alpha: float = 0.05) -> Ranking:
+    """Rank all contenders but the whole table over units; with several spaces a contender is named with its space.
+
+    Raises InputError for fewer than two contenders, and where there is no unit in which all of them ran.
+    """
+    cells = cell_scores(scores, metric)
+    cells = cells[~cells["contender"].map(is_whole)]
+    if cells["space"].nunique() > 1:
+        cells = cells.assign(contender=cells["contender"] + ", " + cells["space"])
+    if cells["contender"].nunique() < 2:
+        raise InputError("There are fewer than two methods to rank; give the scores of more of them.")
+    names = list(dict.fromkeys(cells["contender"]))
+    # What did not finish ranks behind all that did.
+    values = cells.assign(mean=cells["mean"].fillna(-np.inf)).pivot(index=UNIT, columns="contender", values="mean")
+    complete = values[names].dropna()
+    if complete.empty:
+        raise InputError("There is no table, ratio and model on which all methods ran; leave out what ran on few.")
+    ranks = complete.rank(axis=1, ascending=False, method="average")
+    means = {str(name): float(mean) for name, mean in ranks.mean().sort_values(kind="stable").items()}
+    lost = np.isneginf(complete).sum()
+    difference = critical_difference(len(names), len(ranks), alpha)
+    return Ranking(
+        ranks=ranks,
+        mean_ranks=means,
+        unfinished={str(name): int(count) for name, count in lost.items() if count},
+        left_out=len(values) - len(complete),
+        friedman_p=friedman(ranks),
+        alpha=alpha,
+        critical_difference=difference,
+        groups=undistinguished(means, difference),
+    )
+
+
+def friedman(ranks: pd.DataFrame) -> float:
+    """Return the p-value of Friedman's test that all contenders are alike; 1 where all ranks are equal."""
+    from scipy.stats import friedmanchisquare
+
+    if ranks.shape[1] < 3 or len(ranks) < 2:
+        return float("nan")
+    if ranks.eq(ranks.iloc[:, 0], axis=0).all(axis=None):
+        return 1.0
+    return float(friedmanchisquare(*(ranks[name] for name in ranks.columns)).pvalue)
+
+
+def critical_difference(contenders: int, units: int, alpha: float = 0.05) -> float:
+    """Return the critical difference of mean ranks of Nemenyi's test."""
+    from scipy.stats import studentized_range
+
+    quantile = studentized_range.ppf(1 - alpha, contenders, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(contenders * (contenders + 1) / (6 * units)))
+
+
+def undistinguished(mean_ranks: Mapping[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
+    """Return the maximal sets of two contenders or more whose mean ranks all lie within less than the difference."""
+    names = sorted(mean_ranks, key=mean_ranks.__getitem__)
+    groups: list[tuple[str, ...]] = []
+    reached = 0
+    for start, first in enumerate(names):
+        end = sum(mean_ranks[name] - mean_ranks[first] < difference for name in names)
+        if end - start > 1 and end > reached:
+            groups.append(tuple(names[start:end]))
+        reached = max(reached, end)
+    return tuple(groups)

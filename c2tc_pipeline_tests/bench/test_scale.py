@@ -1,0 +1,115 @@
+"""The scale check: processes of their own, a memory limit that holds, and the synthetic table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from c2tc_pipeline.bench import scale
+from c2tc_pipeline.bench.scale import (
+    CLASS_SHARES,
+    LABEL,
+    ScaleCheck,
+    ScaleRun,
+    check_scale,
+    run_watched,
+    synthetic_part,
+    write_synthetic_table,
+)
+from c2tc_pipeline.tables.roles import infer_roles
+from c2tc_pipeline_tests.tools.command_line import run_process
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are enforced on Linux")
+
+
+def test_a_command_is_measured_and_held_to_its_limit() -> None:
+    program = "import sys; block = bytearray(int(sys.argv[1])); block[::4096] = block[::4096]; print(sum(block))"
+    small = run_watched([sys.executable, "-c", program, "1000"])
+    large = run_watched([sys.executable, "-c", program, "200000000"])
+    assert (small.code, large.code) == (0, 0)
+    assert large.private_bytes - small.private_bytes > 100_000_000
+    assert large.resident_bytes > 200_000_000
+    refused = run_watched([sys.executable, "-c", program, "200000000"], memory_limit=100_000_000)
+    assert refused.code == 1
+    assert refused.errors.strip().endswith("MemoryError")
+
+
+@pytest.mark.faults
+def test_a_table_is_condensed_in_blocks_with_less_memory_than_it_takes_whole(tmp_path: Path) -> None:
+    limit = 1_200_000_000
+    # From a million rows on the sample and the blocks are full, so that memory has no reason left to grow.
+    done = check_scale(tmp_path, 2_000_000, memory_limit=limit, shares=(0.5, 1.0))
+    small, large, memory = done.runs
+    assert large.private_bytes < limit
+    assert memory.private_bytes > 1.5 * large.private_bytes
+    # The same clusters but for the last bits of what the autoencoder makes.
+    assert done.findings()["objective_difference"] == pytest.approx(0, abs=0.005)
+    assert large.private_bytes < 1.25 * small.private_bytes
+
+
+@pytest.mark.faults
+def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
+    done = run_process("bench", "scale", "--rows", "8000", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out" / "scale.json").read_text())
+    assert [run["rows"] for run in found["runs"]] == [1_000, 2_000, 4_000, 8_000, 8_000]
+    assert found["command"].startswith("c2tc bench scale")
+    assert "memory exponent" in (tmp_path / "out" / "scale.md").read_text()
+
+
+def test_parts_are_made_from_their_own_seeds() -> None:
+    first, again, second, other = (
+        synthetic_part(500, 0),
+        synthetic_part(500, 0),
+        synthetic_part(500, 1),
+        synthetic_part(500, 0, seed=1),
+    )
+    assert first.equals(again)
+    assert not first.equals(second)
+    assert not first.equals(other)
+    assert first.schema == second.schema
+
+
+def test_a_smaller_table_is_the_beginning_of_a_larger_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "PART_ROWS", 300)
+    write_synthetic_table(tmp_path / "small", 300)
+    write_synthetic_table(tmp_path / "large", 700)
+    small, large = (pq.read_table(tmp_path / name) for name in ("small", "large"))
+    assert large.num_rows == 700
+    assert large.slice(0, 300).equals(small)
+
+
+def test_columns_are_of_all_kinds_with_gaps_and_tails_and_classes_are_skewed() -> None:
+    frame = synthetic_part(40_000, 0).to_pandas()
+    roles = {name: role.role.value for name, role in infer_roles(frame, label=LABEL).items()}
+    assert len(roles) == 20
+    assert {role: list(roles.values()).count(role) for role in set(roles.values())} == {
+        "numeric": 10,
+        "code": 5,
+        "string": 5,
+    }
+    assert (frame.isna().sum() > 0).sum() >= 8
+    assert frame["speed"].max() > 50 * frame["speed"].median()
+    shares = frame[LABEL].value_counts(normalize=True)
+    np.testing.assert_allclose(np.sort(shares)[::-1], CLASS_SHARES, atol=0.01)
+    # The mean of a column tells classes apart by a good part of its spread.
+    ages = frame.groupby(LABEL)["age"].mean()
+    assert np.ptp(ages) > 0.3 * frame["age"].std()
+
+
+def test_findings_are_exponents_and_ratios() -> None:
+    def run(rows: int, way: str, seconds: float, memory: int, objective: float) -> ScaleRun:
+        return ScaleRun(rows, 10, way, seconds, 2 * seconds, memory, memory, objective, {})
+
+    runs = [run(100, "blocks", 1, 500, 7.0), run(400, "blocks", 4, 500, 20.1), run(400, "memory", 2, 900, 20.0)]
+    found = ScaleCheck(runs, memory_limit=1_000).findings()
+    assert found["time_exponent"] == pytest.approx(1)
+    assert found["memory_exponent"] == pytest.approx(0)
+    assert found["objective_difference"] == pytest.approx(0.005)
+    assert (found["time_ratio"], found["cpu_ratio"]) == (2, 2)
+    assert "| 400 | 10 | memory | 2 | 4 |" in ScaleCheck(runs, memory_limit=1_000).to_markdown()
