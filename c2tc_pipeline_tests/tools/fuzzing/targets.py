@@ -22,13 +22,12 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import yaml
-from c2tc_pipeline.clustering.curves import read_curves, write_curves
-from c2tc_pipeline.tables.readers import read_table
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.bench.experiments.grid import load_experiment
+from c2tc_pipeline.clustering.loss_curves import read_curves, write_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import peak_memory
 from c2tc_pipeline.encoding.similarity import _read_weights
@@ -42,6 +41,7 @@ from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import seal_manifest
 from c2tc_pipeline.storage.store import ArtefactStore, check_key
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.schema import check_schema, schema_from_json
 from c2tc_pipeline.tables.spec import TableSpec

@@ -12,17 +12,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from c2tc_pipeline.reports.markup import Column
-from c2tc_pipeline.sources.csv_types import MISSING_SPELLINGS
-from c2tc_pipeline.tables.readers import read_table
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from c2tc_pipeline.common.errors import InputError, one_line
-from c2tc_pipeline.reports.markdown import markdown_escaped, markdown_table
+from c2tc_pipeline.reports.markdown import Column, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.location import without_secrets
+from c2tc_pipeline.sources.values import MISSING_SPELLINGS
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.tools.fuzzing import targets
 from c2tc_pipeline_tests.tools.fuzzing.corpus import make_files
