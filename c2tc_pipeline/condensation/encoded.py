@@ -123,8 +123,8 @@ _MAPPED_BYTES = 2**28
 
 def _load(directory: Path, name: str) -> np.ndarray:
     path = directory / f"{name}.npy"
-    mode = "r" if path.stat().st_size >= _MAPPED_BYTES else None
-    loaded: np.ndarray = np.load(path, mmap_mode=mode, allow_pickle=False)
+    is_large = path.stat().st_size >= _MAPPED_BYTES
+    loaded: np.ndarray = np.load(path, mmap_mode="r" if is_large else None, allow_pickle=False)
     return loaded
 
 

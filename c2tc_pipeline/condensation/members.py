@@ -116,7 +116,7 @@ class MemberVotes:
         if table is not None:
             table.add(members, codes, values=len(self._numbers) + 1)
         else:
-            self._add_pairs(*_counted(members.astype(np.int64), codes))
+            self._add_pairs(*_counted_pairs(members.astype(np.int64), codes))
 
     def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, votes: np.ndarray) -> None:
         """Do the same for the votes of whole numbers that lie close together, without looking any of them up."""
@@ -213,15 +213,13 @@ class MemberVotes:
         return chosen.mask(winner == 0) if (winner == 0).any() else chosen
 
 
-def _counted(members: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _counted_pairs(members: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs that occur, with the condensed row in the upper half of a word and the value in the lower.
 
     They come with how often each occurs, in no particular order.
     """
     positions, distinct = pd.factorize((members << 32) | codes)
     return np.asarray(distinct), np.bincount(positions, minlength=len(distinct))
-
-
 
 
 class VoteTable:
@@ -351,14 +349,14 @@ def _in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.S
 def _times(seconds: np.ndarray, source: pd.Series[Any], code: str) -> pd.Series[Any]:
     """Return moments or durations in the unit and time zone of the source; Python's dates stay dates."""
     if source.dtype == object:
-        times = pd.Series(_counted(seconds, code, "us"))
+        times = pd.Series(_as_ticks(seconds, code, "us"))
         return times.dt.date if pd.api.types.infer_dtype(source, skipna=True) == "date" else times
-    times = pd.Series(_counted(seconds, code, source.dt.unit))
+    times = pd.Series(_as_ticks(seconds, code, source.dt.unit))
     zone = getattr(source.dtype, "tz", None)
     return times if zone is None else times.dt.tz_localize("UTC").dt.tz_convert(zone)
 
 
-def _counted(seconds: np.ndarray, code: str, unit: str) -> np.ndarray:
+def _as_ticks(seconds: np.ndarray, code: str, unit: str) -> np.ndarray:
     """Return NumPy times; counted in their own unit, because years before 1678 do not fit nanoseconds."""
     missing = np.isnan(seconds)
     ticks = np.round(np.where(missing, 0, seconds) * _TICKS_PER_SECOND[unit])

@@ -91,7 +91,7 @@ def _condensed_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
         total = int(repeated.pop("total"))
         return _warning(
             total <= allowed * rows,
-            f"{total} of {rows} condensed rows repeat a source row; up to {MAX_GAP:.0%} is in order.",
+            f"{total} of {rows} condensed rows repeat a source row; up to {allowed:.0%} is in order.",
             repeated_rows=total,
             share=total / rows,
             **repeated,

@@ -41,7 +41,8 @@ def of_blocks(blocks: Blocks, label: str) -> Metadata:
     >>> of_blocks(Blocks.of_frame(pd.DataFrame({"age": [31, 45]})), "y")["dagster/row_count"]
     2
     """
-    rows, missing, dtypes = 0, pd.Series(0, index=blocks.columns), {}
+    rows, missing = 0, pd.Series(0, index=blocks.columns)
+    dtypes: dict[str, str] = {}
     counts, unlabelled = pd.Series(dtype=np.int64), 0
     for frame in blocks.frames():
         rows += len(frame)

@@ -83,7 +83,7 @@ class Blocks:
         self._frame, self._open = frame, batches
 
     @classmethod
-    def of_frame(cls, frame: pd.DataFrame, **source: str) -> Blocks:
+    def of_frame(cls, frame: pd.DataFrame) -> Blocks:
         """Return the blocks of a DataFrame; column names become text, and two of the same name are refused."""
         names = [str(name) for name in frame.columns]
         if len(set(names)) < len(names):
@@ -96,7 +96,7 @@ class Blocks:
             text = f"{len(renamed)} column names that were not text now are: {listed}"
             notices = [Notice("renamed_columns", text)]
             frame = frame.set_axis(names, axis="columns")
-        return cls(names, frame=in_one_piece(frame.set_axis(pd.RangeIndex(len(frame)))), notices=notices, **source)
+        return cls(names, frame=in_one_piece(frame.set_axis(pd.RangeIndex(len(frame)))), notices=notices)
 
     @classmethod
     def of_source(cls, address: str | Path) -> Blocks:
@@ -196,7 +196,7 @@ def arrow_batch(frame: pd.DataFrame) -> pa.RecordBatch:
     try:
         return pa.RecordBatch.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        texts = {name: column.map(repr) for name, column in frame.items() if column.dtype == object}
+        texts = {str(name): column.map(repr) for name, column in frame.items() if column.dtype == object}
         return pa.RecordBatch.from_pandas(frame.assign(**texts), preserve_index=False)
 
 

@@ -205,11 +205,12 @@ def learn_table(
     given = checked_overrides(blocks.columns, label, roles or {})
     columns = [name for name in blocks.columns if name != label]
     notices = list(blocks.notices)
-    gatherer, numbers = LabelGatherer(label), []
+    gatherer = LabelGatherer(label)
+    numbers: list[np.ndarray] = []
     for frame in blocks.frames([label]):
         present = np.flatnonzero(frame[label].notna().to_numpy())
         found = np.full(len(frame), _NO_LABEL, dtype=np.int32)
-        start = sum(map(len, numbers))
+        start = sum(len(part) for part in numbers)
         found[present] = gatherer.add(frame[label].iloc[present], present + start)
         numbers.append(found)
     appearance = np.concatenate(numbers)
@@ -221,11 +222,11 @@ def learn_table(
     classes = gatherer.classes(notices)
     codes = np.append(classes.numbers, _NO_LABEL).astype(np.int32)[appearance]
     sides = np.where(labelled, 0, _NO_LABEL).astype(np.int8)
-    known = {"classes": len(classes.values)}
+    count = len(classes.values)
     if split is not None:
         groups = None
         if split.group_duplicates:
-            everything = gather_statistics(_blocks_of(blocks.frames(), codes, labelled), columns, given, **known)
+            everything = gather_statistics(_blocks_of(blocks.frames(), codes, labelled), columns, given, classes=count)
             groups = _duplicate_groups(blocks, codes, labelled, everything)
         shares = {"validation": split.validation, "test": split.test}
         sides[labelled] = split_rows(appearance[labelled], **shares, seed=split.seed, groups=groups)
@@ -238,7 +239,7 @@ def learn_table(
             train = np.flatnonzero(sides[block.row_ids] == 0)
             yield _picked(block, train)
 
-    statistics = gather_statistics(training(), columns, given, **known)
+    statistics = gather_statistics(training(), columns, given, classes=count)
     notices += column_notices(statistics, given)
     refuse_no_features(statistics.roles)
     return Table(blocks, label, classes.values, classes.dtype, codes, sides, statistics, missing, tuple(given), notices)

@@ -89,7 +89,7 @@ def test_bad_tables(run: Run, people: Path, case: str, split: list[str]) -> None
         case "truncated":
             arguments, mentioned = bad_parquet(), "bad.parquet"
         case "infinite":
-            arguments, mentioned = bad_parquet(amount=[1.5] * 299 + [np.inf]), "row 300"
+            arguments, mentioned = bad_parquet(amount=[1.5, 2.5, np.inf] * 100), "'amount'"
         case "not Parquet":
             arguments, mentioned = bad_parquet(b"x,y\n1,a\n"), "bad.parquet"
         case _ if case in FILES:
@@ -133,7 +133,7 @@ def test_bad_tables(run: Run, people: Path, case: str, split: list[str]) -> None
     ],
 )
 def test_bad_options(run: Run, people: Path, options: str, mentioned: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("c2tc_pipeline.clustering.dask_executor._CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("c2tc_pipeline.clustering.dask_engine._CONNECT_SECONDS", 0.5)
     arguments = ["condense", str(people), "--label", "outcome", "--out", "small"]
     assert_refused(run, [*arguments, *options.split()], mentioned)
 

@@ -68,8 +68,8 @@ def test_a_part_that_is_made_alone_is_reported_alone(tmp_path: Path, monkeypatch
 def changed_side(rig: Rig, side: str) -> pd.DataFrame:
     """Return the table people with other amounts, in another order, on one side of its split."""
     table = StoreIOManager(root=rig.storage).read("validated_table", "people")
-    frame = table.frame.copy()
-    frame.loc[table.sides == side, "amount"] = 2 * table.part(side)["amount"].to_numpy()[::-1]
+    frame = pd.concat(table.blocks.frames())
+    frame.loc[table.positions(side), "amount"] = 2 * table.read(side)["amount"].to_numpy()[::-1]
     return frame
 
 

@@ -118,7 +118,8 @@ def asked_of(asset: str, partition: str | None, tables: Tables) -> list[str]:
 def test_parents_are_partitions_of_the_same_table_and_ratio(tables: Tables) -> None:
     assert asked_of("raw_table", "wide", tables) == []
     assert asked_of("encoded_table", "wide", tables) == ["validated_table/wide", "encoder/wide"]
-    assert asked_of("evaluation_scores", "wide|0.1", tables) == ["validated_table/wide", "condensed_table/wide|0.1"]
+    scored = ["validated_table/wide", "encoded_table/wide", "condensed_table/wide|0.1"]
+    assert asked_of("evaluation_scores", "wide|0.1", tables) == scored
     assert asked_of("leaderboard", None, tables) == [
         "evaluation_scores/wide|0.1",
         "evaluation_scores/wide|0.01",

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline.condensation.members import MemberVotes
 from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.tables import statistics
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.column_facts import ColumnGatherer
-from c2tc_pipeline.tables.statistics import TableStatistics
+from c2tc_pipeline.tables.roles import Role
 
 # Both ends of every type, so that differences would overflow if they were taken in it.
 ends = st.sampled_from(("int8", "uint8", "int16", "int64", "uint64")).flatmap(
@@ -44,6 +45,8 @@ def test_places_counts_and_order_are_those_of_the_numbers(drawn: tuple[str, list
         return
     assert close is not None
     assert [close.low + place for place in close.places.tolist()] == numbers.tolist()
+    for other in ([1.0, 2.0], [True, False], values[:0]):
+        assert CloseNumbers.of(np.array(other, dtype=None if other else dtype), most=10) is None
     groups = np.random.default_rng(seed).integers(0, 3, len(numbers), dtype=np.int32)
     pairs = Counter(zip(numbers.tolist(), groups.tolist(), strict=True))
     expected = [[pairs[close.low + place, group] for group in range(4)] for place in range(close.width)]
@@ -53,24 +56,21 @@ def test_places_counts_and_order_are_those_of_the_numbers(drawn: tuple[str, list
     assert [close.low + place for place in close.appeared(occurs).tolist()] == list(dict.fromkeys(values))
 
 
-@pytest.mark.parametrize("other", [np.array([1.0, 2.0]), np.array([True, False]), np.array([], dtype=np.int8)])
-def test_other_numbers_are_not_taken(other: np.ndarray) -> None:
-    assert CloseNumbers.of(other, most=10) is None
-
-
 @settings(deadline=None)
 @given(st.lists(st.integers(-300, 300), min_size=2, max_size=900), st.sampled_from(["quantile", "minmax"]))
 def test_small_integers_are_scaled_like_fractions(values: list[int], scaling: str) -> None:
-    fitted, encoded = [], []
+    outcomes = []
     for dtype in ("int16", "float64"):
         frame = pd.DataFrame({"x": np.array(values, dtype=dtype)})
-        # A sample, so that the limits are added to it.
-        statistics = TableStatistics.of(frame, most=max(len(values) // 2, 1))
-        part = NumericPart.fit(statistics, ["x"], scaling)
-        fitted.append([part.knots[0].tobytes(), part.heights[0].tobytes(), part.medians])
-        encoded.append(part.encode(frame).tobytes())
-    assert fitted[0] == fitted[1]
-    assert encoded[0] == encoded[1]
+        block = statistics.Block(frame, np.zeros(len(frame), dtype=np.int64), np.arange(len(frame)))
+        with pytest.MonkeyPatch.context() as patch:
+            # A sample, so that the limits are added to it.
+            patch.setattr(statistics, "SAMPLE_ROWS", max(len(values) // 2, 1))
+            sampled = statistics.gather_statistics([block], ["x"], {"x": Role.NUMERIC})
+        part = NumericPart.fit(sampled, ["x"], scaling)
+        arrays = (part.knots[0], part.heights[0], part.encode(frame))
+        outcomes.append((part.medians, *(array.tobytes() for array in arrays)))
+    assert outcomes[0] == outcomes[1]
 
 
 @settings(deadline=None)
@@ -89,20 +89,13 @@ def test_majorities_of_numbers_are_those_of_their_names(values: list[int], data:
     assert won.map(str).tolist() == names.winners(pd.Series(["a"])).tolist()
 
 
+COLUMNS = [pd.Series([3, 1, 3], dtype="int8"), pd.Series([1.0, None, 2.5]), pd.Series(["b", None, "a"])]
+COLUMNS += [pd.Series([1, "a", 1.0], dtype=object), pd.Series([True, False, True])]
+COLUMNS += [pd.Series([5, 7, 5], dtype="category"), pd.Series([None, None, None], dtype="float64")]
+
+
 @pytest.mark.parametrize("role", [None, "string", "code", "numeric"])
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series([3, 1, 3], dtype="int8"),
-        pd.Series([1.0, None, 2.5]),
-        pd.Series(["b", None, "a"]),
-        pd.Series([1, "a", 1.0], dtype=object),
-        pd.Series([True, False, True]),
-        pd.Series([5, 7, 5], dtype="category"),
-        pd.Series([None, None, None], dtype="float64"),
-    ],
-    ids=lambda column: str(column.dtype),
-)
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: str(column.dtype))
 def test_facts_need_no_counts_of_what_is_no_text(column: pd.Series[Any], role: str | None) -> None:
     facts = []
     for facts_only in (False, True):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pytest
 
-from c2tc_pipeline.encoding import base
-from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.tables.blocks import frame_of, in_one_piece
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -36,23 +32,4 @@ def test_values_types_names_and_the_table_itself_stay() -> None:
     pd.testing.assert_frame_equal(joined, frame)
     assert {pieces(joined.iloc[:, position]) for position in texts} == {1}
     assert {pieces(frame.iloc[:, position]) for position in texts} == {2}
-
-
-def test_a_table_that_is_in_one_piece_is_not_copied() -> None:
-    frame = mixed_table()
-    assert in_one_piece(frame) is frame
-
-
-def test_rows_are_encoded_from_strings_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = mixed_table().drop(columns="outcome")
-    encoder = HybridEncoder(random_state=0).fit(frame, mixed_table()["outcome"])
-    order = np.random.default_rng(0).permutation(len(frame))
-    seen: list[pd.DataFrame] = []
-
-    def watched(given: pd.DataFrame) -> pd.DataFrame:
-        seen.append(given)
-        return in_one_piece(given)
-
-    monkeypatch.setattr(base, "in_one_piece", watched)
-    np.testing.assert_array_equal(encoder.encode_rows(in_pieces(frame), order), encoder.transform(frame)[order])
-    assert len(seen) == 1
+    assert in_one_piece(joined) is joined, "a table in one piece is not copied"

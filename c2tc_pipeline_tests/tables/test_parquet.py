@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -29,7 +30,7 @@ def test_round_trip(tmp_path: Path, frame: pd.DataFrame, name: str) -> None:
 def test_some_columns_in_the_asked_order(tmp_path: Path, frame: pd.DataFrame) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet", columns=["s", "a"]).columns.tolist() == ["s", "a"]
-    with pytest.raises(InputError, match=r"There is no column 'x' in .*; choose one of: 'a', 's', 'c'"):
+    with pytest.raises(InputError, match=r"'x'.*'a', 's', 'c'"):
         read_table(tmp_path / "t.parquet", columns=["x"])
 
 
@@ -48,34 +49,21 @@ def test_a_stored_index_without_a_name_is_not(tmp_path: Path, frame: pd.DataFram
     assert peek_table(tmp_path / "t.parquet").columns == ("a", "s", "c")
 
 
-@pytest.mark.parametrize("keep", [0, 3, 50, -1])
-def test_truncated(tmp_path: Path, frame: pd.DataFrame, keep: int) -> None:
-    path = tmp_path / "t.parquet"
-    frame.to_parquet(path)
-    path.write_bytes(path.read_bytes()[:keep])
-    for open_it in (read_table, peek_table):
-        with pytest.raises(InputError, match=r"t\.parquet is not a whole Parquet file"):
-            open_it(path)
-
-
-def test_another_kind_of_file(tmp_path: Path) -> None:
-    (tmp_path / "t.parquet").write_text("a,b\n1,2\n" * 20)
-    with pytest.raises(InputError, match=r"t\.parquet is not a whole Parquet file"):
+def test_duplicate_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="'a'"):
         read_table(tmp_path / "t.parquet")
 
 
-def test_a_flipped_byte_is_noticed_where_there_are_checksums(tmp_path: Path) -> None:
+DAMAGES: list[Callable[[bytes], bytes]] = [lambda content, keep=keep: content[:keep] for keep in (0, 3, 50, -1)]
+DAMAGES += [lambda _: b"a,b\n1,2\n" * 20, lambda content: content[:20_000] + b"flip" + content[20_004:]]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "t.parquet"
     table = pa.table({"a": list(range(10_000))})
     pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
-    content = bytearray(path.read_bytes())
-    content[20_000] ^= 0x10
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"t\.parquet is not a whole Parquet file"):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match=r"t\.parquet"):
         read_table(path)
-
-
-def test_duplicate_columns(tmp_path: Path) -> None:
-    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="are called 'a'"):
-        read_table(tmp_path / "t.parquet")

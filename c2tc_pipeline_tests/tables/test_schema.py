@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -50,21 +51,15 @@ def found(frame: pd.DataFrame) -> list[tuple[str, str, int]]:
     return [(failure.column, failure.check, failure.count) for failure in failures_of(frame, schema)]
 
 
-def test_the_table_itself_fits() -> None:
-    assert found(good()) == []
-
-
 def test_failures_of_all_blocks_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("c2tc_pipeline.tables.blocks.FRAME_BLOCK_ROWS", 3)
     frame = pd.concat([good()] * 3, ignore_index=True).assign(amount=[np.nan, 1.0] * 6).drop(columns="gaps")
     missing, absent = failures_of(frame, derived(good()))
     assert (missing.column, missing.check, missing.count) == ("amount", "not_missing", 6)
-    assert missing.first_cases[-1].startswith("data row 9 ")
+    assert [re.findall(r"\d+", case)[0] for case in missing.first_cases] == ["1", "3", "5", "7", "9"]
     assert (absent.column, absent.check, absent.count) == ("gaps", "present", 1)
-
-
-def test_dropped_and_further_columns_do_not_matter() -> None:
-    assert found(good().drop(columns="same").assign(more=1)) == []
+    (unknown,) = failures_of(pd.concat([good()] * 5).assign(y="unknown"), derived(good()))
+    assert (unknown.count, unknown.first_cases) == (20, ("unknown",) * 5)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +83,8 @@ def test_drift_is_named(column: str, values: list[Any], failure: tuple[str, str,
 @pytest.mark.parametrize(
     ("column", "values"),
     [
+        ("a further column", [1, 2, 3, 4]),
+        ("same", [1, 2, 3, 4]),
         ("gaps", [None, None, None, None]),
         ("amount", [7, 8, 9, 10]),
         ("weekday", [8, 9, 10, 11]),
@@ -96,7 +93,7 @@ def test_drift_is_named(column: str, values: list[Any], failure: tuple[str, str,
     ],
 )
 def test_what_may_change(column: str, values: list[Any]) -> None:
-    assert found(good().assign(**{column: values})) == []
+    assert found(good()) == found(good().drop(columns="same").assign(**{column: values})) == []
 
 
 def test_everything_wrong_is_reported_at_once_in_column_order() -> None:
@@ -109,26 +106,8 @@ def test_everything_wrong_is_reported_at_once_in_column_order() -> None:
     ]
 
 
-def test_first_cases_are_shown_and_limited() -> None:
-    frame = pd.concat([good()] * 5).assign(y="unknown")
-    (failure,) = failures_of(frame, derived(good()))
-    assert (failure.count, failure.first_cases) == (20, ("unknown",) * 5)
-
-
-def test_missing_values_are_shown_by_row() -> None:
-    (failure,) = failures_of(good().assign(amount=[1.5, np.nan, 2, 3]), derived(good()))
-    assert failure.first_cases == ("data row 2 (the first is 1)",)
-
-
 @pytest.mark.parametrize(
-    "labels",
-    [
-        [1, 2, 1, 2],
-        [True, False, True, True],
-        [0.5, 1.5, 0.5, 1.5],
-        [1, "x", 1, "x"],
-        pd.Categorical(list("abab")),
-    ],
+    "labels", [[1, 2, 1, 2], [True, False] * 2, [0.5, 1.5] * 2, [1, "x", 1, "x"], pd.Categorical(list("abab"))]
 )
 def test_labels_of_every_type_fit_their_own_schema(labels: Any) -> None:
     frame = good().assign(y=labels)
@@ -144,5 +123,5 @@ def test_json_is_plain_and_complete() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1, "label": "y"}'])
 def test_other_json_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="The stored schema is not valid"):
+    with pytest.raises(InputError):
         schema_from_json(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ def labels_of(found: Table) -> list[Any]:
     return found.labels(found.codes[found.codes >= 0]).tolist()
 
 
-def notices_of(frame: pd.DataFrame, **options: Any) -> list[tuple[str, str | None]]:
-    return [(notice.kind, notice.column) for notice in learnt(frame, **options).notices]
+def notices_of(found: Table) -> list[tuple[str, str | None]]:
+    return [(notice.kind, notice.column) for notice in found.notices]
 
 
 def refusal(frame: pd.DataFrame, label: str = "y", **options: Any) -> str:
@@ -61,22 +62,20 @@ def test_a_clean_table_has_no_notices_and_keeps_order() -> None:
 def test_useless_columns_are_dropped_with_a_notice(values: list[Any], kind: str) -> None:
     frame = table(useless=values)
     prepared = learnt(frame)
-    assert [(notice.kind, notice.column) for notice in prepared.notices] == [(kind, "useless")]
+    assert notices_of(prepared) == [(kind, "useless")]
     assert "useless" not in prepared.statistics.sample
     assert prepared.roles["useless"].role == "drop"
-    kept = learnt(frame, roles={"useless": "string"})
-    assert "useless" in kept.statistics.sample
-    assert kept.notices == []
-
-
-def test_a_column_dropped_on_request_needs_no_notice() -> None:
-    assert notices_of(table(s=["u", "v", "u", "v"]), roles={"s": "drop"}) == []
+    for role in ("string", "drop"):
+        asked = learnt(frame, roles={"useless": role})
+        assert ("useless" in asked.statistics.sample) == (role == "string")
+        assert asked.notices == []
 
 
 def test_mixed_types_are_read_as_strings() -> None:
-    frame = table(m=[1, "x", 2.5, None])
-    assert notices_of(frame) == [("mixed_types", "m")]
-    assert learnt(frame).statistics.sample["m"].tolist()[:3] == ["1", "x", "2.5"]
+    prepared = learnt(table(m=[1, "x", 2.5, None], y=[1, "x", 1, 1]))
+    assert notices_of(prepared) == [("mixed_types", "y"), ("mixed_types", "m")]
+    assert prepared.statistics.sample["m"].tolist()[:3] == ["1", "x", "2.5"]
+    assert labels_of(prepared) == ["1", "x", "1", "1"]
 
 
 def test_rows_without_a_label_are_left_out_and_counted() -> None:
@@ -86,33 +85,24 @@ def test_rows_without_a_label_are_left_out_and_counted() -> None:
     assert labels_of(prepared) == [1, 2, 1]
     assert prepared.statistics.sample["a"].tolist() == [1.5, 3.5, 5.5]
     (notice,) = prepared.notices
-    assert str(notice) == "Column 'y': 2 rows without a label were left out"
+    assert (notice.column, re.findall(r"\d+", str(notice))) == ("y", ["2"])
 
 
-def test_column_names_become_text() -> None:
-    frame = pd.DataFrame({0: [1.5, 2.5], "y": [0, 1]})
-    prepared = learnt(frame)
-    assert prepared.statistics.sample.columns.tolist() == ["0"]
-    assert [notice.kind for notice in prepared.notices] == ["renamed_columns"]
-    assert frame.columns.tolist() == [0, "y"]
-
-
-def test_the_source_is_not_changed() -> None:
-    frame = pd.DataFrame({"a": np.arange(6.0) + 0.5, "b": np.arange(6, dtype=np.int16) * 3, "y": [0, 1] * 3})
+def test_column_names_become_text_and_the_source_is_not_changed() -> None:
+    frame = pd.DataFrame({0: [1.5, 2.5, 3.5, 4.5], "b": np.arange(4, dtype=np.int16) * 3, "y": [0, 1] * 2})
     before = frame.copy()
-    learnt(frame)
+    prepared = learnt(frame)
+    assert prepared.statistics.sample.columns.tolist() == ["0", "b"]
+    assert [notice.kind for notice in prepared.notices] == ["renamed_columns"]
     pd.testing.assert_frame_equal(frame, before)
 
 
-def test_codes_with_missing_values_are_nullable_integers() -> None:
-    prepared = learnt(table(weekday=[1.0, None, 3.0, 2.0]))
-    assert str(prepared.statistics.sample["weekday"].dtype) == "Int64"
-    assert prepared.statistics.sample["weekday"].isna().tolist() == [False, True, False, False]
-
-
-def test_text_can_be_read_as_numbers_on_request() -> None:
-    prepared = learnt(table(t=["1", "2.5", None, "3"]), roles={"t": "numeric"})
-    np.testing.assert_array_equal(prepared.statistics.sample["t"], [1, 2.5, np.nan, 3])
+def test_codes_with_gaps_are_nullable_integers_and_text_is_read_as_numbers_on_request() -> None:
+    frame = table(weekday=[1.0, None, 3.0, 2.0], t=["1", "2.5", None, "3"])
+    sample = learnt(frame, roles={"t": "numeric"}).statistics.sample
+    assert str(sample["weekday"].dtype) == "Int64"
+    assert sample["weekday"].isna().tolist() == [False, True, False, False]
+    np.testing.assert_array_equal(sample["t"], [1, 2.5, np.nan, 3])
 
 
 @pytest.mark.parametrize("values", [[True, False, True], pd.Categorical(["p", "q", "p"]), [0.5, 1.5, 0.5, 1.5]])
@@ -121,87 +111,53 @@ def test_label_values_stay_what_they_are(values: Any) -> None:
     assert labels_of(learnt(frame)) == list(values)
 
 
-def test_mixed_labels_are_read_as_strings() -> None:
-    frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "y": [1, "x", 1]})
-    prepared = learnt(frame)
-    assert labels_of(prepared) == ["1", "x", "1"]
-    assert [notice.kind for notice in prepared.notices] == ["mixed_types"]
+# Tables that are refused, and the column, value or number that is named.
+REFUSED: list[tuple[pd.DataFrame, str]] = [
+    (pd.DataFrame({"Y": [1, 2]}), "'Y'"),
+    (pd.DataFrame({"a": [1, 2], "zzzzz": [1, 2]}), "'a', 'zzzzz'"),
+    (pd.DataFrame({"a": [], "y": []}), ""),
+    (pd.DataFrame({"y": [0, 1]}), ""),
+    (pd.DataFrame({"a": [1, 1], "y": [0, 1]}), "'a'"),
+    (pd.DataFrame({"a": [1, 2, 3], "y": ["no", None, "no"]}), "'no'"),
+    (pd.DataFrame({"a": [1, 2], "y": [None, None]}), "'y'"),
+    (pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=["a", "a", "y"]), "'a'"),
+    (pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=[1, "1", "y"]), "'1'"),
+    (pd.DataFrame({"a": [1, 2, 3, 4], "y": [0.5, np.inf, 0.5, 1.0]}), "row 2"),
+    *(
+        (pd.DataFrame({"a": pd.Series([0.5, 1.0, -np.inf, np.inf], dtype=dtype), "y": [None, 0, 1, 0]}), "row 3")
+        for dtype in ("float32", "float64", "Float64")
+    ),
+]
 
 
-def test_label_missing() -> None:
-    assert "no label column 'incom' in the table; did you mean 'Income'" in refusal(
-        pd.DataFrame({"Income": [1, 2]}), label="incom"
-    )
-    assert "choose one of: 'a', 'y'" in refusal(table(), label="zzzzz")
+@pytest.mark.parametrize(("frame", "named"), REFUSED, ids=range(len(REFUSED)))
+def test_unusable_tables_are_refused(frame: pd.DataFrame, named: str) -> None:
+    assert named in refusal(frame)
 
 
-def test_empty_table() -> None:
-    assert "no rows" in refusal(pd.DataFrame({"a": [], "y": []}))
-
-
-def test_no_features_left() -> None:
-    assert "no column besides the label" in refusal(pd.DataFrame({"y": [0, 1]}))
-    assert "'a' (the same value in every row)" in refusal(pd.DataFrame({"a": [1, 1], "y": [0, 1]}))
-
-
-def test_one_class_only() -> None:
-    assert "'y' has one class only ('no')" in refusal(pd.DataFrame({"a": [1, 2, 3], "y": ["no", None, "no"]}))
-    assert "'y' is empty in every row" in refusal(pd.DataFrame({"a": [1, 2], "y": [None, None]}))
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.linspace(0, 1, 400),
-        np.repeat(np.linspace(0, 1, 40), 10),
-        np.arange(400) // 1.9,
-        np.repeat(np.arange(201), 3),
-        [f"id{i}" for i in range(400)],
-        pd.date_range("2020-01-01", periods=400),
-        [0.5, 1.5, 2.5, 3.5],
-    ],
-)
-def test_continuous_label(labels: Any) -> None:
-    frame = pd.DataFrame({"a": np.arange(len(labels)) % 7 + 0.5, "y": labels})
-    assert "'y' looks continuous, with " in refusal(frame)
+CONTINUOUS: list[Any] = [np.linspace(0, 1, 400), np.repeat(np.linspace(0, 1, 40), 10), np.arange(400) // 1.9]
+CONTINUOUS += [np.repeat(np.arange(201), 3), [f"id{i}" for i in range(400)], [0.5, 1.5, 2.5, 3.5]]
+CONTINUOUS += [pd.date_range("2020-01-01", periods=400)]
+MANY: list[Any] = [np.repeat(np.arange(200), 3), np.arange(20), [0.5, 1.5, 2.5, 3.5] * 2]
+MANY += [[f"c{i // 2}" for i in range(400)]]
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [
-        np.repeat(np.arange(200), 3),
-        np.arange(20),
-        [0.5, 1.5, 2.5, 3.5] * 2,
-        [f"c{i // 2}" for i in range(400)],
-    ],
+    ("labels", "continuous"), [*((some, True) for some in CONTINUOUS), *((some, False) for some in MANY)]
 )
-def test_many_classes_are_still_classes(labels: Any) -> None:
+def test_continuous_labels_are_refused_and_many_classes_are_still_classes(labels: Any, continuous: bool) -> None:
     frame = pd.DataFrame({"a": np.arange(len(labels)) % 7 + 0.5, "y": labels})
-    assert len(learnt(frame).classes) == len(set(labels))
+    if continuous:
+        assert "'y'" in refusal(frame)
+    else:
+        assert len(learnt(frame).classes) == len(set(labels))
 
 
-def test_duplicate_names() -> None:
-    frame = pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=["a", "a", "y"])
-    assert "share a name ('a')" in refusal(frame)
-    assert "share a name ('1')" in refusal(pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=[1, "1", "y"]))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "Float64"])
-def test_infinities(dtype: str) -> None:
-    frame = pd.DataFrame({"a": pd.Series([0.5, 1.0, -np.inf, np.inf], dtype=dtype), "y": [None, 0, 1, 0]})
-    assert "Column 'a' holds 2 infinite values, the first in data row 3 (the first is 1)" in refusal(frame)
-
-
-def test_infinite_label() -> None:
-    frame = pd.DataFrame({"a": [1, 2, 3, 4], "y": [0.5, np.inf, 0.5, 1.0]})
-    assert "'y' holds an infinite value in data row 2" in refusal(frame)
-
-
-@pytest.mark.parametrize(("role", "wanted"), [("numeric", "a number"), ("code", "an integer")])
-def test_role_that_the_values_do_not_fit(role: str, wanted: str) -> None:
+@pytest.mark.parametrize("role", ["numeric", "code"])
+def test_role_that_the_values_do_not_fit(role: str) -> None:
     frame = pd.DataFrame({"airport": ["1", "2", "SFO", "3"], "y": [None, 0, 1, 0]})
     message = refusal(frame, roles={"airport": role})
-    assert f"'airport' can't have the role {role!r}: 'SFO' in data row 3 (the first is 1) is not {wanted}" in message
+    assert all(named in message for named in ("'airport'", f"'{role}'", "'SFO'", "row 3"))
 
 
 @pytest.mark.parametrize("group_duplicates", [False, True])
@@ -227,12 +183,11 @@ def test_a_split_table_comes_back_from_files_as_it_was(tmp_path: Path, group_dup
     assert again.classes.tolist() == found.classes.tolist()
     assert again.label_dtype == found.label_dtype
     for name in ("job", "day"):
-        one, other = again.statistics.categories(name), found.statistics.categories(name)
-        assert (one.keys, one.table.tolist(), one.missing.tolist()) == (
-            other.keys,
-            other.table.tolist(),
-            other.missing.tolist(),
+        one, other = (
+            (counts.keys, counts.table.tolist(), counts.missing.tolist())
+            for counts in (table.statistics.categories(name) for table in (again, found))
         )
+        assert one == other
     assert vars(again.statistics.numbers("x")) == vars(found.statistics.numbers("x"))
     twins = found.sides[100:150] == found.sides[300:]
     assert twins.all() == group_duplicates

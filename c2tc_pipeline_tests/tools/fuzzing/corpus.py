@@ -14,21 +14,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from c2tc_pipeline.clustering.curve import ClassCurve
-from c2tc_pipeline.clustering.curves import MeasuredCurve, write_curves
-from c2tc_pipeline.tables.validated import validate_table
 
 from c2tc_pipeline import condense
-from c2tc_pipeline.bench.experiments.grid import GRIDS
+from c2tc_pipeline.clustering.loss_curves import LossCurve, write_curves
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.storage import save_encoder
+from c2tc_pipeline.pipeline.formats import FORMATS
 from c2tc_pipeline.storage.artefact import publish_directory
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
+from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json
-from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.table import Table, learn_table
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 CSV = (
@@ -73,7 +72,6 @@ openml:adult
 https://host/people.csv?token=a-setting
 sqlalchemy://?dsn_env=NO_SUCH_VARIABLE&table=people""".splitlines()
 NAMES = b"people condensed_table/flights|0.001 a/b.c s3://bucket/prefix memory://x x_1".split()
-SPEC = TableSpec(name="people", source="people.parquet", label="outcome")
 
 
 def make_files(kind: str, folder: Path) -> None:
@@ -117,8 +115,19 @@ def make_sqlite(folder: Path) -> None:
         mixed_table(30).to_sql("people", database, index=False)
 
 
+def learnt(frame: pd.DataFrame) -> Table:
+    return learn_table(Blocks.of_frame(frame), label="outcome")
+
+
 def make_schema(folder: Path) -> None:
-    (folder / "0").write_text(schema_to_json(derive_schema(mixed_table(80), SPEC)), encoding="utf-8")
+    (folder / "0").write_text(schema_to_json(derive_schema(learnt(mixed_table(80)))), encoding="utf-8")
+
+
+def make_experiments(folder: Path) -> None:
+    from c2tc_pipeline.bench.experiments.grid import GRIDS
+
+    for path in GRIDS.glob("*.yaml"):
+        shutil.copy(path, folder)
 
 
 def make_encoders(folder: Path) -> None:
@@ -135,8 +144,8 @@ def make_encoders(folder: Path) -> None:
 
 def make_curves(folder: Path) -> None:
     def write(directory: Path) -> None:
-        curve = ClassCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100)
-        write_curves([MeasuredCurve(curve, np.zeros((16, 3), dtype=np.float32))], directory)
+        seeds = np.zeros((16, 3), dtype=np.float32)
+        write_curves([LossCurve(100, 100, np.array([1, 4, 16]), np.array([80.0, 20.0, 5.0]), 100, seeds)], directory)
 
     publish_directory(folder / "0", write, kind="loss-curves", settings={"key": "00"})
 
@@ -156,8 +165,10 @@ def make_condensed(folder: Path) -> None:
 
 def make_store(folder: Path) -> None:
     """Publish an artefact and rename its writer, whose random id would differ each time."""
-    write = validate_table(mixed_table(80, words=True), SPEC).write_files
-    made = ArtefactStore(folder / "0").publish("validated_table/people", write, kind="validated-table")
+    format_, table = FORMATS["validated_table"], learnt(mixed_table(80, words=True))
+    made = ArtefactStore(folder / "0").publish(
+        "validated_table/people", lambda directory: format_.write(table, directory), kind=format_.kind
+    )
     place, writer = folder / "0" / "validated_table" / "people", f"W{0:032x}"
     (place / "data" / made.writer).rename(place / "data" / writer)
     [manifest] = (place / "manifests").iterdir()
@@ -176,7 +187,7 @@ MAKERS: dict[str, dict[str, bytes] | Callable[[Path], None]] = {
     "parquet": make_parquet,
     "sqlite": make_sqlite,
     "catalogue": numbered(*CATALOGUES),
-    "experiment": {path.name: path.read_bytes() for path in sorted(GRIDS.glob("*.yaml"))},
+    "experiment": make_experiments,
     "schema": make_schema,
     "address": numbered(*ADDRESSES),
     "name": numbered(*NAMES),

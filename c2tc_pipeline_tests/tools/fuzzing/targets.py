@@ -26,7 +26,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from c2tc_pipeline import CondensedTable
-from c2tc_pipeline.bench.experiments.grid import load_experiment
 from c2tc_pipeline.clustering.loss_curves import read_curves, write_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import peak_memory
@@ -39,9 +38,10 @@ from c2tc_pipeline.storage.artefact import verify_directory
 from c2tc_pipeline.storage.backend import Backend, split_root
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
+from c2tc_pipeline.storage.maintenance import Collector
 from c2tc_pipeline.storage.manifest import seal_manifest
 from c2tc_pipeline.storage.store import ArtefactStore, check_key
-from c2tc_pipeline.tables.blocks import read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.schema import check_schema, schema_from_json
 from c2tc_pipeline.tables.spec import TableSpec
@@ -276,6 +276,17 @@ def read_catalogue(case: bytes, good: Path, folder: Path) -> None:
         outcome(partial(_open_offline, catalogue.resolve_source(spec)))
 
 
+def read_experiment(case: bytes, good: Path, folder: Path) -> None:
+    from c2tc_pipeline.bench.experiments.grid import load_experiment
+
+    load_experiment(str(_file("mine.yaml", case, folder)))
+
+
+def read_schema(case: bytes, good: Path, folder: Path) -> None:
+    schema = schema_from_json(case.decode("utf-8", "surrogateescape"))
+    check_schema(Blocks.of_frame(mixed_table(20)), schema)
+
+
 def read_address(case: bytes, good: Path, folder: Path) -> None:
     text = case.decode("utf-8", "surrogateescape")
     try:
@@ -334,9 +345,9 @@ def read_cached(kind: str, write: Any, read: Any, case: bytes, good: Path, folde
     entry.parent.mkdir(parents=True)
     write_folder(case, good, folder).rename(entry)
     value = ContentCache(folder).fetch(kind, "00", compute=list, write=write, read=read).value
-    for measured in value if kind == "loss-curves" else ():
-        measured.curve.at(np.arange(1, 20))
-        measured.start_for(3)
+    for curve in value if kind == "loss-curves" else ():
+        curve.at(np.arange(1, 20))
+        curve.start_for(3)
 
 
 def read_manifest(case: bytes, good: Path, folder: Path) -> None:
@@ -347,7 +358,7 @@ def read_manifest(case: bytes, good: Path, folder: Path) -> None:
 
 def read_store(case: bytes, good: Path, folder: Path) -> None:
     made = write_folder(case, good, folder)
-    ArtefactStore(made).leftovers("validated_table/people")
+    list(Collector(older_than=0, dry_run=True).store(ArtefactStore(made)))
     StoreIOManager(root=str(made)).read("validated_table", "people")
 
 
@@ -358,11 +369,8 @@ TARGETS: dict[str, tuple[Callable[[Path], Cases], Reader]] = {
     "parquet": (parquet_cases, partial(read_file, "t.parquet")),
     "sqlite": (bytes_cases, partial(read_file, "t.sqlite")),
     "catalogue": (yaml_cases, read_catalogue),
-    "experiment": (yaml_cases, lambda case, good, folder: load_experiment(str(_file("mine.yaml", case, folder)))),
-    "schema": (
-        json_cases,
-        lambda case, *_: check_schema(mixed_table(20), schema_from_json(case.decode("utf-8", "surrogateescape"))),
-    ),
+    "experiment": (yaml_cases, read_experiment),
+    "schema": (json_cases, read_schema),
     "address": (address_cases, read_address),
     "name": (bytes_cases, read_name),
     "encoder": (folder_cases, read_encoder),

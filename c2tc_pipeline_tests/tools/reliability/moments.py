@@ -17,14 +17,14 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import dagster as dg
-from c2tc_pipeline.pipeline.step_frame import StepFrame
 
 import c2tc_pipeline
-from c2tc_pipeline.pipeline.assets import ingest
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
+from c2tc_pipeline.pipeline.steps import Step
 from c2tc_pipeline.storage import artefact, backend, manifest
 from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.manifest import files_below
+from c2tc_pipeline.tables.blocks import Blocks
 
 _OURS = str(Path(c2tc_pipeline.__file__).parent)
 CALLS_NAME = "calls.json"
@@ -67,8 +67,8 @@ def _hook(
 
 def _in_step(asset: str, *, begin: Callable[[], object], end: Callable[[], object] = lambda: None) -> None:
     """Call functions when the step of an asset has its inputs, and when it has its result."""
-    _hook(StepFrame, "__init__", after=lambda self, *rest, **more: self.asset == asset and begin())
-    _hook(StepFrame, "result", before=lambda self, *rest, **more: self.asset == asset and end())
+    _hook(Step, "__init__", after=lambda self, *rest, **more: self.asset == asset and begin())
+    _hook(Step, "result", before=lambda self, *rest, **more: self.asset == asset and end())
 
 
 def _before_the_read(folder: Path, asset: str) -> None:
@@ -76,7 +76,7 @@ def _before_the_read(folder: Path, asset: str) -> None:
         return any(key.to_user_string() == asset for key in keys)
 
     if asset in SOURCES:
-        _hook(StepFrame, "__init__", before=lambda self, step, *rest: is_mine([step.asset_key]) and die())
+        _hook(Step, "__init__", before=lambda self, step, *rest: is_mine([step.asset_key]) and die())
     else:
         mine = lambda self, step: is_mine(step.step_context.get_output_asset_keys()) and die()  # noqa: E731
         _hook(StoreIOManager, "load_input", before=mine)
@@ -84,7 +84,7 @@ def _before_the_read(folder: Path, asset: str) -> None:
 
 def _after_the_read(folder: Path, asset: str) -> None:
     if asset == "raw_table":
-        _hook(ingest, "read_delivery", after=lambda *arguments: die())
+        _hook(Blocks, "of_source", after=lambda *arguments: die())
     else:
         _in_step(asset, begin=die)
 
@@ -110,14 +110,14 @@ def count_calls(folder: Path) -> None:
     """Write down how many calls each step takes, for :func:`killed_at` to choose one of them."""
     calls = _Calls()
 
-    def write_down(self: StepFrame, *arguments: Any, **options: Any) -> None:
+    def write_down(self: Step, *arguments: Any, **options: Any) -> None:
         sys.setprofile(None)
         path = folder / CALLS_NAME
         known = json.loads(path.read_text()) if path.exists() else {}
         path.write_text(json.dumps({**known, self.asset: calls.count}))
 
-    _hook(StepFrame, "__init__", after=lambda *arguments: calls.start())
-    _hook(StepFrame, "result", before=write_down)
+    _hook(Step, "__init__", after=lambda *arguments: calls.start())
+    _hook(Step, "result", before=write_down)
 
 
 def _mid_compute(share: float) -> Callable[[Path, str], None]:
