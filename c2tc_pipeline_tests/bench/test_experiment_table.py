@@ -133,6 +133,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
         runs("mtt", [0.6, 0.6], table="epsilon", ratio=0.001),
     )
     paper = paper_numbers("overall")
+    assert paper is not None
     printed = (
         paper.set_index(["table", "ratio", "method", "metric"])[["mean", "std"]].mul(100).round(1).T.to_dict("list")
     )
