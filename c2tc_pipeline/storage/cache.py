@@ -1,8 +1,4 @@
-"""Content-addressed cache: costly results under the hash of what determines them.
-
-An entry is an artefact (:mod:`c2tc_pipeline.storage.artefact`), verified on every read. A damaged entry is removed,
-computed again and reported.
-"""
+"""Content-addressed cache of costly results; a damaged entry is removed, computed again and reported."""
 
 from __future__ import annotations
 
