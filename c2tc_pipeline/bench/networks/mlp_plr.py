@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from c2tc_pipeline.common.registry import bench_package
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 
 
 def mlp_plr_network(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 
 RELAYS = ("mlp", "ft_transformer")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from c2tc_pipeline.bench.speed.bench import Bench, Timed
-from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
+from c2tc_pipeline.evaluation.models.network import MlpClassifier
 from c2tc_pipeline.evaluation.training import recipe_named
 
 

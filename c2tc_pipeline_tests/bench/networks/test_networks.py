@@ -14,7 +14,7 @@ from c2tc_pipeline.bench.networks.tabnet import TabNetNetwork
 from c2tc_pipeline.bench.networks.tabr import TabrNetwork
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.registry import bench_package
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline.evaluation.training import SeesTrainingRows, least_batch, row_losses
 
 NETWORKS: dict[str, Callable[[int, int], torch.nn.Module]] = {

@@ -10,7 +10,7 @@ import torch
 
 from c2tc_pipeline.bench.rivals.dm import DistributionMatching, mean_distance
 from c2tc_pipeline.bench.rivals.relay import relay_builder, without_head
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline_tests.bench.rivals.test_matching import blobs, classes_of, started
 
 IDENTITY = partial(mlp_network, widths=())

@@ -12,7 +12,7 @@ import torch
 from c2tc_pipeline.bench.networks.ft_transformer import ft_transformer_network
 from c2tc_pipeline.bench.rivals.gm import GradientMatching, class_gradients, gradient_distance
 from c2tc_pipeline.bench.rivals.relay import NetworkBuilder, relay_builder
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline_tests.bench.rivals.test_matching import blobs, classes_of, started
 
 SMALL: dict[str, str | NetworkBuilder] = {

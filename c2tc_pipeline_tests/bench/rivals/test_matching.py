@@ -18,7 +18,7 @@ from c2tc_pipeline.bench.rivals.limits import OutOfMemory, OutOfTime
 from c2tc_pipeline.bench.rivals.matching import MatchingSampler, UnitRows
 from c2tc_pipeline.bench.rivals.mtt import TrajectoryMatching
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline_tests.tools.faults import MESSAGE
 
 NARROW = partial(mlp_network, widths=(16,))

@@ -16,7 +16,7 @@ from c2tc_pipeline.bench.rivals.matching import Task, UnitRows
 from c2tc_pipeline.bench.rivals.mtt import TrajectoryMatching, train_expert, train_student, trajectory_distance
 from c2tc_pipeline.bench.rivals.relay import NetworkBuilder, relay_builder, weight_bytes
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline_tests.bench.rivals.test_matching import blobs, started
 
 NARROW = partial(mlp_network, widths=(16,))

@@ -8,7 +8,7 @@ from torch.func import functional_call
 
 from c2tc_pipeline.bench.rivals.relay import RELAYS, named_views, relay_builder, row_bytes, weight_bytes, without_head
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 
 
 def flat(network: torch.nn.Module) -> torch.Tensor:
