@@ -20,7 +20,7 @@ import dagster as dg
 from c2tc_pipeline.pipeline.step_frame import StepFrame
 
 import c2tc_pipeline
-from c2tc_pipeline.pipeline.assets import ingest
+from c2tc_pipeline.pipeline import assets
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.storage import artefact, backend, manifest
 from c2tc_pipeline.storage.backend import Backend
@@ -84,7 +84,7 @@ def _before_the_read(folder: Path, asset: str) -> None:
 
 def _after_the_read(folder: Path, asset: str) -> None:
     if asset == "raw_table":
-        _hook(ingest, "read_delivery", after=lambda *arguments: die())
+        _hook(assets, "read_delivery", after=lambda *arguments: die())
     else:
         _in_step(asset, begin=die)
 
