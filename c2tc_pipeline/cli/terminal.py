@@ -64,7 +64,7 @@ class WorkBar(Progress):
         self._work = self.add_task(escape(name), total=None)
 
     def __call__(self, done: float, total: float) -> None:
-        """Show that ``done`` of ``total`` is done."""
+        """Show progress."""
         self.update(self._work, completed=done, total=total)
 
 
@@ -104,7 +104,7 @@ def _table(title: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> 
 
 def _columns(table: CondensedTable) -> Table:
     shown = _table("Columns", texts=("column", "role", "encoding", "why"))
-    # In a wide table the numeric columns are many and alike; the others are worth a look.
+    # Of a wide table only the columns that are not numeric are shown.
     wide = len(table.roles) > _COLUMNS_SHOWN
     rows = (table.roles[table.roles["role"] != "numeric"] if wide else table.roles).head(_COLUMNS_SHOWN)
     for row in rows.to_dict(orient="records"):

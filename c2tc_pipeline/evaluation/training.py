@@ -27,7 +27,7 @@ class SeesTrainingRows(Protocol):
     """A network that takes all training rows once, before the first step, on its own device."""
 
     def see(self, rows: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor) -> None:
-        """Take rows (n, d), their class numbers (n,) and how much they count (n,)."""
+        """Receive rows (n, d), their class codes (n,) and weights (n,)."""
 
 
 @runtime_checkable
@@ -61,7 +61,7 @@ def least_batch(network: torch.nn.Module) -> int:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained.
+    """Hyperparameters of training: optimiser, learning rate, epochs, batch size and bounds on steps.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from c2tc_pipeline.tables.fingerprint import fingerprint_size
 from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures
 from c2tc_pipeline.tables.table import Table, learn_table
 
-# Tables come when they come; a week in which none of them changed is worth a look, a month is not in order.
+# A table that has not changed for a week is worth a warning; after a month something is wrong.
 FRESHNESS = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_window=timedelta(days=7))
 
 

@@ -79,7 +79,7 @@ class RequestedThisTick(Condition):
 
     @property
     def requires_cursor(self) -> bool:
-        """Whether it keeps state."""
+        """Return whether the condition keeps state."""
         return False
 
     def evaluate(self, context: Context) -> Result:

@@ -162,7 +162,7 @@ def _is_alive(pid: int, reported: float) -> bool:
         [booted] = [line.split()[1] for line in Path("/proc/stat").read_text().splitlines() if line[:5] == "btime"]
         began = float(booted) + float(fields[18]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
-        return True  # only Linux tells when a process began
+        return True  # the start time is known on Linux only
     return state != "Z" and began <= reported + _CLOCK_SLACK_SECONDS
 
 

@@ -159,7 +159,7 @@ def _output_metadata(context: dg.OutputContext, name: str) -> Any:
 
 
 def _spans_partitions(context: dg.InputContext) -> bool:
-    """Tell whether an input is for several partitions, however many of them there happen to be."""
+    """Return whether an input spans a partition dimension, even if that has one key now."""
     if len(context.asset_partition_keys) != 1:
         return True
     # Outside a step there is no consumer, only the one requested partition.

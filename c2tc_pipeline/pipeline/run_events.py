@@ -195,7 +195,7 @@ class RunLines:
         self._partition = ""
 
     def begin(self, partition: str) -> None:
-        """Note the partition of the next run."""
+        """Set the partition of the next run."""
         self._partition = partition
 
     def __enter__(self) -> RunLines:

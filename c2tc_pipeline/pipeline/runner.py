@@ -45,7 +45,7 @@ class RunViewer(Protocol):
     """A listener to the events of runs."""
 
     def begin(self, partition: str) -> None:
-        """Note the partition of the next run."""
+        """Set the partition of the next run."""
 
     def __call__(self, event: RunEvent) -> None:
         """Handle an event of the run."""
@@ -170,7 +170,7 @@ class _Jobs:
         try:
             return Ingested.last(self._instance, table).is_older_than(source, source_fingerprint(source))
         except (InputError, OSError):
-            return True  # the run tells what is wrong with it
+            return True  # the run reports what is wrong with it
 
 
 def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:

@@ -256,7 +256,7 @@ class _Rows:
 def _find_fault(
     stream: BinaryIO, shown: str, delimiter: str, names: Sequence[str], *, only_unclosed: bool = False
 ) -> str | None:
-    """Say in one sentence what is wrong with a CSV file, in which row and column; None when nothing is found."""
+    """Return a sentence on the first fault of a CSV file, with its row and column, or None."""
     rows, width, long_row = _Rows(stream, delimiter), len(names), None
     with _fields_of_any_length():
         try:

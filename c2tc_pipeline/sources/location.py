@@ -93,7 +93,7 @@ class Location:
             return hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
 
     def is_folder(self) -> bool:
-        """Whether this is a folder, or on S3 the beginning of several keys."""
+        """Return whether this is a folder, or on S3 the beginning of several keys."""
         if self.scheme == "file":
             try:
                 return Path(self.path).is_dir()
@@ -183,7 +183,7 @@ class Location:
 
 
 def is_file_address(address: str) -> bool:
-    """Whether an address is a path or has the scheme of a file."""
+    """Return whether an address is a path or has the scheme of a file."""
     scheme, found, _ = address.partition("://")
     return not found or scheme in ("file", *REMOTE_SCHEMES)
 
@@ -206,7 +206,7 @@ def without_secrets(address: str) -> str:
 
 
 def carries_user(address: str) -> bool:
-    """Whether there is a user name, with or without a password, before the host of an address."""
+    """Return whether there is a user name, with or without a password, before the host of an address."""
     place = _SETTINGS.split(address.partition("://")[2])[0]
     host = place.partition("/")[0]
     # In a password that is not encoded there may be slashes.

@@ -141,7 +141,7 @@ def _schema(file: ParquetFile, shown: str, *, is_part: bool) -> pa.Schema:
 
 
 def _is_plausible(schema: pa.Schema) -> bool:
-    """Whether pandas can apply the types that a file's metadata claim; the values are complete without them."""
+    """Return whether pandas can apply the types that a file's metadata claim; the values are complete without them."""
     try:
         return [str(name) for name in schema.empty_table().to_pandas().columns] == schema.names
     except Exception:

@@ -92,7 +92,7 @@ class TextColumn:
         self._is_empty = True
 
     def add(self, text: pa.Array) -> None:
-        """Take more cells into account; missing cells are null."""
+        """Narrow the possible types by more cells; missing cells are null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -198,7 +198,7 @@ class _PythonColumn:
         self._is_flag = True
 
     def array(self, cells: Sequence[Any]) -> pa.Array:
-        """Take cells into account, and return them in the narrowest type that holds these."""
+        """Widen the type for these cells, and return them in the narrowest type that holds them."""
         kinds = {_cell_type(python) for python in {type(cell) for cell in cells} - {type(None)}}
         with_bytes = CellType.BYTES in kinds or self._cells is CellType.BYTES
         values, kind = _python_array(cells, reduce(_joined, sorted(kinds), CellType.EMPTY))

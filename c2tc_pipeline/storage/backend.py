@@ -90,7 +90,7 @@ class Backend:
         return f"{self.root.removesuffix('/')}/{path}"
 
     def exists(self) -> bool:
-        """Tell whether the root is there: the local directory, or elsewhere any file."""
+        """Return whether the root exists: the local directory, or elsewhere any file."""
         return bool(self.stored_files("")) if self.local is None else self.local.is_dir()
 
     def read_bytes(self, path: str, start: int | None = None, stop: int | None = None) -> bytes:

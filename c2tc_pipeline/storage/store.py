@@ -145,7 +145,7 @@ class ArtefactStore:
         return sorted(taken - collected)
 
     def take_number(self, key: str, number: int) -> None:
-        """Take a number without publishing, so that a writer that is storing files can't publish under it."""
+        """Reserve a number without publishing, so that a writer that is storing files can't publish under it."""
         writer = f"W{uuid.uuid4().hex}"
         place = {"key": check_key(key), "version": number, "writer": writer}
         self.backend.put_if_absent(
