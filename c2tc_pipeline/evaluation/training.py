@@ -61,17 +61,7 @@ def least_batch(network: torch.nn.Module) -> int:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Hyperparameters of training: optimiser, learning rate, epochs, batch size and bounds on steps.
-
-    Examples
-    --------
-    >>> recipe = Recipe("sgd", 0.1, 0.0, epochs=10, batch_size=100, least_steps=50, most_steps=1000)
-    >>> recipe.steps(3), recipe.steps(1_050), recipe.steps(10**6)
-    (50, 110, 1000)
-    >>> growing = Recipe("adamw", 0.001, 0.0, epochs=1, batch_size=64, largest_batch=512, noise=0.1)
-    >>> growing.batch(1_000), growing.batch(20_000), growing.batch(10**6), growing.noise_of(4_000)
-    (64, 200, 512, 0.05)
-    """
+    """Hyperparameters of training: optimiser, learning rate, epochs, batch size and bounds on steps."""
 
     optimiser: str
     learning_rate: float

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import time
 import urllib.error
 import urllib.request
 import warnings
@@ -15,6 +14,7 @@ from typing import Any
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.pipeline.ledger import Ingested, unreadable
 from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.sources.location import without_secrets
@@ -193,26 +193,25 @@ def post_json(url: str, message: Mapping[str, Any]) -> str | None:
     if not url.lower().startswith(("http://", "https://")):
         return "its address does not begin with http:// or https://"
     body = json.dumps(message).encode()
-    problem = ""
-    for attempt in range(WEBHOOK_TRIES):
-        if attempt:
-            time.sleep(WEBHOOK_PAUSE_SECONDS * attempt)
-        problem, is_transient = _post_once(url, body)
-        if not is_transient:
-            break
-    return problem or None
+    try:
+        with_retries(lambda: _post_once(url, body), WEBHOOK_TRIES, pause=WEBHOOK_PAUSE_SECONDS)
+    except (ConnectionError, InputError) as error:
+        return str(error)
+    return None
 
 
-def _post_once(url: str, body: bytes) -> tuple[str, bool]:
-    """Return what went wrong, empty if nothing did, and whether a retry may help."""
+def _post_once(url: str, body: bytes) -> None:
+    """Post once; raise ConnectionError where a retry may help, else InputError."""
     try:
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=WEBHOOK_TIMEOUT_SECONDS):
-            return "", False
+            return
     except urllib.error.HTTPError as error:
-        return f"it answered {error.code}", error.code == 429 or error.code >= 500
+        is_transient = error.code == 429 or error.code >= 500
+        problem = f"it answered {error.code}"
     except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        return f"it could not be reached ({type(reason).__name__})", not isinstance(error, http.client.InvalidURL)
+        is_transient = not isinstance(error, http.client.InvalidURL)
+        problem = f"it could not be reached ({type(getattr(error, 'reason', error)).__name__})"
     except ValueError:
-        return "its address is not a valid one", False
+        is_transient, problem = False, "its address is not a valid one"
+    raise (ConnectionError if is_transient else InputError)(problem)

@@ -57,16 +57,7 @@ def render_page(template: str, kind: str, name: str, **values: Any) -> str:
 
 
 def render_report(table: CondensedTable) -> str:
-    """Return a condensed table's report as one self-contained HTML page; the same table gives the same text.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline import condense
-    >>> rows = pd.DataFrame({"x": range(100), "y": ["a"] * 80 + ["b"] * 20})
-    >>> page = render_report(condense(rows, label="y", ratio=0.1, roles={"x": "numeric"}, name="visits"))
-    >>> "<title>Condensed table: visits</title>" in page, "1 : 10" in page
-    (True, True)
-    """
+    """Return a condensed table's report as one self-contained HTML page; the same table gives the same text."""
     summary = table.summary
     part = table_values(table, MAX_ROWS, scores_table(pd.DataFrame(summary.get("scores", []))))
     part["explanation"] = explanation([table])
