@@ -288,14 +288,6 @@ def thin_partition(
     ``X`` has the encoded rows that remain, ``membership`` the condensed row of all rows before, ``kept`` which of them
     remain, ``codes`` the class of each condensed row. An ``InputError`` refuses to leave a single class, or a class
     with fewer rows than ``least``.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [0.1], [5.0], [9.0]])
-    >>> membership, kept = np.array([0, 0, 1, 1, 2]), np.array([True, True, True, False, True])
-    >>> thinned = thin_partition(X, membership, kept, np.array([0, 0, 1]), 1, ["no", "yes"])
-    >>> thinned.labels.tolist(), thinned.touched.tolist()
-    ([0, 0, 1, 2], [False, True, False])
     """
     size = len(codes)
     labels = membership[kept].astype(np.int64)

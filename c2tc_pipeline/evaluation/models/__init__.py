@@ -23,11 +23,5 @@ MODELS = Registry(
 
 
 def make_model(name: str, *, recipe: str = "default", seed: int = 0, device: str = "auto") -> Any:
-    """Return an unfitted model by its name.
-
-    Examples
-    --------
-    >>> make_model("boosting", seed=3).random_state
-    3
-    """
+    """Return an unfitted model by its name."""
     return MODELS.make(name, recipe=recipe, random_state=seed, device=device)
