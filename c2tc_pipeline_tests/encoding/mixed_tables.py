@@ -76,7 +76,9 @@ _CELLS: dict[str, st.SearchStrategy[Any]] = {
     "numeric": st.floats(allow_infinity=False, allow_nan=False),
     "whole": st.integers(-3, 3),
     "string": short_text,
-    "code": st.integers(0, 4) | st.booleans() | st.sampled_from(["0", "x"]),
+    "code": st.integers(0, 4) | st.sampled_from(["0", "7"]),
+    "flag": st.booleans(),
+    "mixed": st.integers(0, 4) | st.booleans() | short_text,
 }
 
 
@@ -90,6 +92,7 @@ def labelled_tables(draw: st.DrawFn) -> tuple[pd.DataFrame, np.ndarray, dict[str
         cells = draw(st.lists(st.none() | _CELLS[kind], min_size=rows, max_size=rows))
         name = f"{kind}{number}"
         columns[name] = pd.Series(cells, dtype=None if kind in ("numeric", "whole") and any(cells) else object)
-        roles[name] = draw(st.sampled_from(["numeric", "code", "string"])) if kind == "whole" else kind
+        whole = draw(st.sampled_from(["numeric", "code", "string"]))
+        roles[name] = {"whole": whole, "mixed": "string", "flag": "code"}.get(kind, kind)
     labels = draw(st.lists(st.sampled_from("abc"), min_size=rows, max_size=rows))
     return pd.DataFrame(columns), np.array(labels), roles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
+from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.part import Part, PartState
+from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.storage import ENCODERS as REGISTRY
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder, without_unused_strings
 from c2tc_pipeline.encoding.target import TargetEncoder, TargetPart
@@ -136,27 +137,13 @@ def test_noise_has_the_given_spread_and_differs_between_columns() -> None:
     assert abs(np.corrcoef(noise.T)[0, 1]) < 0.2
 
 
-class LengthPart(Part):
-    """Strings by their length: a part from outside the package."""
+class OtherPart(NumericPart):
+    """A part from outside the package."""
 
-    kind = "length of test_encoders"
-
-    def __init__(self, columns: list[str], longest: float) -> None:
-        self.columns, self.longest = columns, longest
-
-    def encode(self, frame: Any) -> np.ndarray:
-        lengths = [frame[name].astype("str").str.len().fillna(0).to_numpy(np.float32) for name in self.columns]
-        return np.clip(np.stack(lengths, axis=1) / np.float32(self.longest), 0, 1)
-
-    def state(self) -> PartState:
-        return PartState({"columns": self.columns, "longest": [self.longest]})
-
-    @classmethod
-    def from_state(cls, state: PartState) -> Self:
-        return cls(state.texts("columns"), state.numbers("longest", 1)[0])
+    kind = "other part of test_encoders"
 
 
-class LengthEncoder(TableEncoder):
+class OtherEncoder(TableEncoder):
     """An encoder from outside the package."""
 
     def __init__(self, *, roles: Mapping[str, str] | None = None, random_state: int = 0) -> None:
@@ -164,16 +151,15 @@ class LengthEncoder(TableEncoder):
         self.random_state = random_state
 
     def _fit_parts(self, statistics: Any, columns: list[str], progress: Any) -> list[Part]:
-        return [LengthPart(columns, max(len(key) for name in columns for key in statistics.categories(name).keys))]
+        return [OtherPart.fit(statistics, columns, "minmax")]
 
 
 def test_an_encoder_from_outside_needs_one_registry_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(REGISTRY, "LengthEncoder", f"{__name__}:LengthEncoder")
-    X = categories()
-    encoder = LengthEncoder().fit(X)
+    monkeypatch.setitem(REGISTRY, "OtherEncoder", f"{__name__}:OtherEncoder")
+    X = mixed_table()[0][["height", "visits"]]
+    encoder = OtherEncoder().fit(X)
     save_encoder(encoder, tmp_path)
     loaded = load_encoder(tmp_path)
-    assert type(loaded).__name__ == "LengthEncoder"
+    assert (type(loaded).__name__, type(loaded.parts_[0]).__name__) == ("OtherEncoder", "OtherPart")
     np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
-    assert loaded.sources() == {name: [name] for name in X}
     assert without_unused_strings(encoder, X.iloc[:1]).removed == 0

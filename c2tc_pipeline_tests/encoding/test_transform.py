@@ -42,9 +42,7 @@ def assert_promises_kept(encoder: TableEncoder, encoded: np.ndarray, rows: int) 
     assert len(set(names)) == len(names)
     assert encoded.shape == (rows, len(names))
     assert encoded.dtype == np.float32
-    assert np.isfinite(encoded).all()
-    assert encoded.min() >= 0
-    assert encoded.max() <= 1
+    assert 0 <= encoded.min() <= encoded.max() <= 1
 
 
 @each_encoder
@@ -65,13 +63,10 @@ def test_any_table_becomes_float32_within_0_and_1(encoder: TableEncoder, table: 
     assert_promises_kept(encoder, encoder.transform(strange), len(strange))
 
 
-def test_new_rows_with_extremes_gaps_and_strangers(fitted: TableEncoder) -> None:
-    assert_promises_kept(fitted, fitted.transform(new_rows()), 4)
-
-
-def test_neither_the_order_of_columns_nor_further_ones_nor_the_index_matter(fitted: TableEncoder) -> None:
+def test_new_rows_other_orders_of_columns_further_columns_and_indexes(fitted: TableEncoder) -> None:
     X, y = mixed_table()
     expected = fitted.transform(X)
+    assert_promises_kept(fitted, fitted.transform(new_rows()), 4)
     indexed = X.set_axis(np.arange(len(X)) % 7)
     for frame in (X[X.columns[::-1]], X.assign(further="x", height2=1.5), indexed):
         np.testing.assert_array_equal(fitted.transform(frame), expected)
@@ -80,10 +75,9 @@ def test_neither_the_order_of_columns_nor_further_ones_nor_the_index_matter(fitt
 
 def test_a_missing_column_is_named(fitted: TableEncoder) -> None:
     X, _ = mixed_table()
-    with pytest.raises(InputError, match="'airport'"):
-        fitted.transform(X.drop(columns="airport"))
-    with pytest.raises(InputError, match="'height' and 2 more"):
-        fitted.transform(X.drop(columns=["airport", "height", "odd"]))
+    for absent in (["airport"], ["airport", "height", "odd"]):
+        with pytest.raises(InputError, match=f"'{absent[-2:][0]}'"):
+            fitted.transform(X.drop(columns=absent))
 
 
 @each_encoder
@@ -122,7 +116,6 @@ def test_an_array_is_a_table_with_numbered_columns(encoder: TableEncoder) -> Non
 
 CLASHES: dict[str, tuple[TableEncoder, dict[str, list[Any]], dict[str, str]]] = {
     "mark of gaps": (HybridEncoder(), {"a": [1.5, None], "a__missing": [0.5, 1.5], "a__missing_2": [0.25, 2.5]}, {}),
-    "code of strings": (HybridEncoder(**QUICK), {"string_code_0": [0.5, 1.5], "job": ["nurse", "cook"]}, {}),
     "share of a class": (
         HybridEncoder(),
         {"day": [1, 2, 3, 4], "day__is_y": [0.5, 1.5], "day__is_z": [1, 2, 3]},
@@ -150,8 +143,8 @@ def test_names_stay_unique_when_columns_are_called_like_outputs(clash: str) -> N
     assert [n for n, r in zip(names, raw, strict=True) if n == r] == list(dict.fromkeys(raw))
 
 
-@each_encoder
-def test_before_fit_everything_says_so(encoder: TableEncoder) -> None:
+def test_before_fit_everything_says_so() -> None:
+    encoder = HybridEncoder()
     for call in (encoder.transform, encoder.encode_rows, lambda _: encoder.get_feature_names_out()):
         with pytest.raises(NotFittedError):
             call(mixed_table()[0])
@@ -178,29 +171,21 @@ def test_one_label_is_needed_for_each_row() -> None:
         HybridEncoder().fit(X, y[:-1])
 
 
-@pytest.mark.parametrize(
-    "encoder",
-    [
-        HybridEncoder(epochs=0),
-        HybridEncoder(hidden_dim=0),
-        HybridEncoder(latent_dim=0),
-        HybridEncoder(batch_size=-1),
-        HybridEncoder(max_prototypes=0),
-        HybridEncoder(smoothing=-1.0),
-        HybridEncoder(noise=-0.1),
-        HybridEncoder(learning_rate=-1.0),
-        HybridEncoder(smoothing=float("nan")),
-        HybridEncoder(ngram_range=(4, 2)),
-        HybridEncoder(ngram_range=(0, 2)),
-        HybridEncoder(device="abacus"),
-        HybridEncoder(roles={"no such column": "code"}),
-        HybridEncoder(roles={"height": "tall"}),
-        TargetEncoder(smoothing=-1.0),
-        OneHotPcaEncoder(max_categories=0),
-    ],
-    ids=repr,
-)
-def test_settings_out_of_range_are_refused_in_one_sentence(encoder: TableEncoder) -> None:
+WRONG: list[dict[str, Any]] = [{name: 0} for name in ("epochs", "hidden_dim", "latent_dim", "max_prototypes")]
+WRONG += [{name: -0.1} for name in ("smoothing", "noise", "learning_rate")] + [{"batch_size": -1}]
+WRONG += [{"smoothing": float("nan")}, {"ngram_range": (4, 2)}, {"ngram_range": (0, 2)}, {"device": "abacus"}]
+WRONG += [
+    {"numeric": "log"},
+    {"strings": "words"},
+    {"roles": {"no such column": "code"}},
+    {"roles": {"height": "tall"}},
+]
+WRONG += [{"roles": {"odd": "code"}}, {"roles": {"odd": "numeric"}}]
+REFUSED = [TargetEncoder(smoothing=-1.0), OneHotPcaEncoder(max_categories=0), *(HybridEncoder(**one) for one in WRONG)]
+
+
+@pytest.mark.parametrize("encoder", REFUSED, ids=repr)
+def test_settings_out_of_range_and_roles_that_do_not_fit_are_refused_in_one_sentence(encoder: TableEncoder) -> None:
     with pytest.raises(InputError, match=r"^[^\n]*\.$"):
         encoder.fit(*mixed_table())
 

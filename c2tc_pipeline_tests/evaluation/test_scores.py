@@ -1,7 +1,8 @@
-"""The evaluation of a condensed table: what is trained on, what is tested on, what is remembered."""
+"""The evaluation of a condensed table: what is trained on, what is remembered; metrics; random samples."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score, f1_score
 from threadpoolctl import threadpool_info
 
 from c2tc_pipeline import CondensedTable, condense
@@ -19,7 +23,7 @@ from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.scores import evaluate_condensed
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
-from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial, trial_key
+from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial, score_predictions, trial_key
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_array
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
@@ -75,18 +79,9 @@ def test_the_rows_of_the_result(parts: Parts, nearest: type[Nearest]) -> None:
         small, train, test, models=["nearest", "twin"], seeds=(3, 4), listener=lambda *news: told.append(news)
     )
     assert scores.columns.tolist() == COLUMNS
-    keys = [
-        (kind, model, seed)
-        for kind in ("condensed", "random", "whole")
-        for model in ("nearest", "twin")
-        for seed in (3, 4)
-    ]
-    assert [tuple(key) for key in scores[["training_set", "model", "seed"]].to_numpy().tolist()] == keys
-    assert scores.groupby("training_set")["rows"].unique().map(list).to_dict() == {
-        "condensed": [12],
-        "random": [12],
-        "whole": [300],
-    }
+    keys = product(["condensed", "random", "whole"], ["nearest", "twin"], [3, 4])
+    assert [tuple(key) for key in scores[["training_set", "model", "seed"]].to_numpy().tolist()] == list(keys)
+    assert scores["rows"].tolist() == [12] * 8 + [300] * 4
     assert not scores["cache_hit"].any()
     assert told == [("evaluate", done, 12) for done in range(13)]
 
@@ -235,27 +230,16 @@ def test_labels_of_every_kind(dtype: str, nearest: type[Nearest], tmp_path: Path
         assert scores["accuracy"].between(0.3, 1).all()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"models": ["svm"]}, {"recipe": "papr"}, {"models": []}, {"seeds": []}, {"device": "abacus"}],
-    ids=str,
-)
-def test_settings_that_can_not_be_used(parts: Parts, change: dict[str, Any]) -> None:
+def test_settings_and_rows_that_can_not_be_used(parts: Parts) -> None:
     train, test, small = parts
-    with pytest.raises(InputError):
-        evaluate_condensed(small, train, test, **change)
-
-
-def test_rows_that_can_not_be_used(parts: Parts) -> None:
-    train, test, small = parts
-    for rows, message in [
-        (test.drop(columns="outcome"), "The test rows lack the label column 'outcome'"),
-        (test.iloc[:0], "None of the test rows has a label"),
-        (test.drop(columns="amount"), "lack column 'amount'"),
-    ]:
-        with pytest.raises(InputError, match=message):
+    wrong: list[dict[str, Any]] = [{"models": ["svm"]}, {"models": []}, {"seeds": []}, {"device": "abacus"}]
+    for change in [*wrong, {"recipe": "papr"}]:
+        with pytest.raises(InputError):
+            evaluate_condensed(small, train, test, **change)
+    for rows, named in [(test.drop(columns=name), f"'{name}'") for name in ("outcome", "amount")] + [(test[:0], "")]:
+        with pytest.raises(InputError, match=named):
             evaluate_condensed(small, train, rows)
-    with pytest.raises(InputError, match="a class that the condensed table lacks"):
+    with pytest.raises(InputError):
         evaluate_condensed(small, train.assign(outcome="new"), test)
 
 
@@ -271,3 +255,39 @@ def test_means_are_over_seeds_and_models_stay_together(parts: Parts, nearest: ty
     assert row["accuracy"] == pytest.approx(of_random["accuracy"].mean())
     assert row["macro_f1_std"] == pytest.approx(np.std(of_random["macro_f1"]))
     assert row["accuracy_std"] > 0
+
+
+pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@given(pairs)
+def test_scores_are_scikit_learns_over_the_classes_of_the_test_rows(rows: list[tuple[int, int]]) -> None:
+    truth, predicted = np.array(rows).T
+    scores = score_predictions(truth, predicted, 4)
+    present = np.unique(truth)
+    assert scores.accuracy == pytest.approx(accuracy_score(truth, predicted))
+    assert scores.macro_f1 == pytest.approx(
+        f1_score(truth, predicted, labels=present, average="macro", zero_division=0)
+    )
+    by_class = f1_score(truth, predicted, labels=range(4), average=None, zero_division=0)
+    assert len(scores.class_f1) == 4
+    for number, (ours, theirs) in enumerate(zip(scores.class_f1, by_class, strict=True)):
+        assert ours == (pytest.approx(theirs) if number in present else None)
+
+
+@given(st.lists(st.integers(0, 3), min_size=4, max_size=50), st.data())
+def test_a_random_sample_has_every_class_and_no_row_twice(drawn: list[int], data: st.DataObject) -> None:
+    codes = np.array(drawn)
+    rows = data.draw(st.integers(len(set(drawn)), len(drawn)))
+    sample = random_rows(codes, rows, seed=data.draw(st.integers(0, 9)))
+    assert len(sample) == len(set(sample.tolist())) == rows
+    assert set(codes[sample]) == set(drawn)
+
+
+def test_a_random_sample_is_uniform_when_no_class_is_rare() -> None:
+    codes = np.arange(20) % 2
+    counts = sum(np.bincount(random_rows(codes, 10, seed=seed), minlength=20) for seed in range(2000))
+    # Each row is drawn in half of the samples; five standard deviations are 112.
+    assert np.abs(np.asarray(counts) - 1000).max() < 112
+    kept_shares = {int(codes[random_rows(codes, 10, seed=seed)].sum()) for seed in range(50)}
+    assert len(kept_shares) > 3, "a stratified sample would have the same share each time"
