@@ -27,10 +27,10 @@ def described(folder: Path, frame: pd.DataFrame) -> Rig:
 
 
 def stream_everything(monkeypatch: pytest.MonkeyPatch, block_rows: int) -> None:
-    """Let tables of any size count as too large for memory."""
-    monkeypatch.setattr(blocks, "LARGE_CELLS", 1)
+    """Let tables of more than 10,000 cells count as too large for memory."""
+    monkeypatch.setattr(blocks, "LARGE_CELLS", 10_000)
     monkeypatch.setattr(blocks, "BLOCK_ROWS", block_rows)
-    monkeypatch.setattr(encoded, "_MAPPED_BYTES", 1)
+    monkeypatch.setattr(encoded, "_MAPPED_BYTES", 1_000)
 
 
 @pytest.mark.slow
