@@ -18,9 +18,8 @@ from c2tc_pipeline.pipeline.assets import all_assets
 from c2tc_pipeline.pipeline.checks import all_checks
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.jobs import JOBS, nightly_schedules, step_executor
-from c2tc_pipeline.pipeline.resources import CacheResource, DeviceResource
 from c2tc_pipeline.pipeline.sensors import automation_sensor, failure_sensor, source_sensor
-from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions
+from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions, CacheResource, DeviceResource
 from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 

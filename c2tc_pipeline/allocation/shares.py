@@ -8,13 +8,7 @@ from c2tc_pipeline.common.defaults import checked_ratio
 
 
 def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
-    """Return the number of condensed rows for a ratio: ``max(C, round(r N))``.
-
-    Examples
-    --------
-    >>> budget_for_ratio(0.001, 48_842, 2), budget_for_ratio(0.0001, 9_999, 7), budget_for_ratio(1.0, 10, 2)
-    (49, 7, 10)
-    """
+    """Return the number of condensed rows for a ratio: ``max(C, round(r N))``."""
     return min(max(classes, round(checked_ratio(ratio) * rows)), rows)
 
 
@@ -22,13 +16,6 @@ def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> n
     """Split ``budget`` in proportion to ``shares``: at least 1 and at most ``upper`` each, with the sum exact.
 
     The rest goes to the largest remainders; what a full class cannot take goes to the others in proportion.
-
-    Examples
-    --------
-    >>> proportional_counts(np.array([900, 90, 2]), 10, np.array([900, 90, 2]))
-    array([8, 1, 1])
-    >>> proportional_counts(np.array([1, 1, 1]), 8, np.array([9, 9, 1]))
-    array([4, 3, 1])
     """
     shares = np.asarray(shares, dtype=np.float64)
     upper = np.asarray(upper, dtype=np.int64)

@@ -1,23 +1,30 @@
-"""``c2tc condense``: one table from its source to a directory of results."""
+"""Directories of ``c2tc condense``: condense one table from its source into one, and forget source rows in one."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-from c2tc_pipeline.cli.forgetting import SCORES_NAME, SPLIT_NAME
+import numpy as np
+
 from c2tc_pipeline.clustering.engines import open_engine
+from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, StoredMembership
-from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.averages import SCORES_NAME, mean_scores
 from c2tc_pipeline.evaluation.scores import rows_to_score, score_rows
 from c2tc_pipeline.reports.html import render_report
-from c2tc_pipeline.storage.artefact import check_target, publish_directory
+from c2tc_pipeline.storage.artefact import check_target, publish_directory, read_manifest
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.parquet import write_parquet
+from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import Blocks
+from c2tc_pipeline.tables.kinds import to_text
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.table import learn_table
+
+SPLIT_NAME = "split.parquet"
 
 
 def condense_to_directory(
@@ -34,27 +41,9 @@ def condense_to_directory(
 ) -> CondensedTable:
     """Read a table, condense it, and write the result with its report; all of it or nothing.
 
-    Parameters
-    ----------
-    spec : TableSpec
-        The table, with a source that can be opened from here, and its settings.
-    out : path
-        Directory to write; one that was written here before is replaced.
-    name : str
-        The table's name in the summary and the report.
-    ratio : float
-        Condensed rows as a share of the rows.
-    rows : int, optional
-        Condensed rows in all, instead of a ratio.
-    split : bool
-        Condense the training side of the spec's split only, and write the side of every row.
-    trials : int
-        With a split: how many times each model is trained on the condensed, a random and the whole table and tested on
-        the test side; 0 tests nothing.
-    cache_dir : path, optional
-        Where autoencoder weights, loss curves and scores are kept.
-    listener : callable, optional
-        Called with (stage, steps done, steps in all).
+    ``rows`` condensed rows in all replace the ratio. With ``split`` only the training side of the spec's split is
+    condensed, and the side of every row is written; each model is then trained and tested ``trials`` times. The cache
+    keeps autoencoder weights, loss curves and scores.
     """
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     # A cluster that can't be reached is an error before the table is read.
@@ -87,8 +76,7 @@ def condense_to_directory(
     small.summary["processor_seconds"] = dict(clock.processor_seconds)
 
     def write(directory: Path) -> None:
-        small.write_files(directory)
-        (directory / "report.html").write_text(render_report(small), encoding="utf-8")
+        _write_table(small, directory)
         if split:
             write_parquet(table.split_frame(), directory / SPLIT_NAME)
         if scores is not None:
@@ -101,3 +89,103 @@ def condense_to_directory(
     if isinstance(small.members, StoredMembership):
         small.members = StoredMembership(out / "membership.parquet")
     return small
+
+
+def _write_table(table: CondensedTable, directory: Path) -> None:
+    table.write_files(directory)
+    (directory / "report.html").write_text(render_report(table), encoding="utf-8")
+
+
+def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, source: str | None = None) -> Forgotten:
+    """Make a directory that ``c2tc condense`` wrote forget source rows; all of it or nothing."""
+    if not directory.is_dir():
+        raise InputError(f"There is no directory {str(directory)!r}; name one that c2tc condense wrote.")
+    # Before the table is read: whatever comes in its place from here on is not what is replaced.
+    manifest = read_manifest(directory)
+    check_target(directory, kind=ARTEFACT_KIND, replace=True)
+    table = CondensedTable.load(directory)
+    wanted = read_ids(ids)
+    address, digest = source or table.summary.get("source"), table.summary.get("source_digest")
+    if address is None or digest is None:
+        raise InputError(
+            f"Directory {str(directory)!r} does not say which source it was made from; condense the table anew without "
+            "the rows."
+        )
+    blocks = Blocks.of_source(address)
+    if blocks.digest != digest:
+        raise InputError(
+            f"The source {blocks.shown} is not as it was when it was condensed; name a copy that is with --source, or "
+            "condense the table anew without the rows."
+        )
+    if key is not None and key not in blocks.columns:
+        raise InputError(f"There is no key column {key!r} in {blocks.shown}; {closest(key, blocks.columns)}.")
+    rows = find_rows(blocks, wanted, key, ids)
+    found = forget_rows(table, blocks, rows)
+
+    def write(target: Path) -> None:
+        _write_table(found.table, target)
+        if (directory / SPLIT_NAME).exists():
+            split = read_parquet(directory / SPLIT_NAME)
+            write_parquet(split[~split["source_row"].isin(rows)].reset_index(drop=True), target / SPLIT_NAME)
+        if (directory / SCORES_NAME).exists():
+            shutil.copy(directory / SCORES_NAME, target / SCORES_NAME)
+
+    if found.rows:
+        publish_directory(directory, write, kind=ARTEFACT_KIND, replace=True, instead_of=manifest)
+    return found
+
+
+def read_ids(path: Path) -> dict[int, str]:
+    """Return the ids in a file by their line, counted from 1; empty lines are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"The file {path} is not UTF-8 text; write one id a line.") from None
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}; name one with an id a line.") from None
+    except OSError:
+        raise InputError(f"The file {path} can't be read; check that it is a file and its permissions.") from None
+    found = {number: line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
+    if not found:
+        raise InputError(f"The file {path} holds no id; write one a line.")
+    return found
+
+
+def find_rows(blocks: Blocks, ids: dict[int, str], key: str | None, path: Path) -> np.ndarray:
+    """Return the positions of the rows that ids name, in the key column or, without one, as positions.
+
+    Messages name the line of the file (``path``) and not the id, since an id may identify a person.
+    """
+    if key is None:
+        count = sum(len(frame) for frame in blocks.frames(blocks.columns[:1]))
+        for line, text in ids.items():
+            # Not isdigit: that takes other scripts' digits, and int() takes signs and underscores.
+            if not (text.isascii() and text.isdecimal()):
+                raise InputError(
+                    f"Line {line} of {path} is no position of a row, counted from 0; correct it, or name the column "
+                    "that holds the ids with --key."
+                )
+            # Compared by length first, because a number of a million digits takes long to read.
+            digits = text.lstrip("0")
+            if len(digits) > 18 or int(digits or 0) >= count:
+                raise InputError(
+                    f"Line {line} of {path} is beyond the last row of the source, whose position is {count - 1}; "
+                    "count rows from 0."
+                )
+        return np.unique([int(text) for text in ids.values()])
+    wanted, known, start = set(ids.values()), set[str](), 0
+    rows = [np.empty(0, dtype=np.int64)]
+    for frame in blocks.frames([key]):
+        values = to_text(frame[key]).str.strip()
+        own = values.isin(wanted).to_numpy()
+        known.update(values[own])
+        rows.append(start + np.flatnonzero(own))
+        start += len(frame)
+    unknown = [line for line, text in ids.items() if text not in known]
+    if unknown:
+        lines = "1 more line" if len(unknown) == 2 else f"{len(unknown) - 1:,} more lines"
+        more = f", nor is that in {lines}" if len(unknown) > 1 else ""
+        raise InputError(
+            f"The id in line {unknown[0]} of {path} is not in column {key!r} of the source{more}; correct the file."
+        )
+    return np.concatenate(rows)

@@ -1,11 +1,7 @@
-"""The command line: ``c2tc condense``, ``c2tc tables``, and what other files add.
+"""The command line: ``c2tc condense``, ``c2tc tables``, and the commands of other files.
 
-``c2tc run`` and ``c2tc ui`` are in :mod:`c2tc_pipeline.cli.pipeline`, ``c2tc bench`` is in
-:mod:`c2tc_pipeline.bench.commands`, ``c2tc verify`` and ``c2tc gc`` are in
-:mod:`c2tc_pipeline.cli.storage`, ``c2tc forget`` is in :mod:`c2tc_pipeline.cli.forget`. Commands parse, call
-the core and print.
-Mistakes of the user end with one sentence and exit code 2. Heavy imports happen inside commands, so that
-``c2tc --help`` answers at once.
+Commands parse, call the core and print. Mistakes of the user end with one sentence and exit code 2. Heavy imports
+happen inside commands, so that ``c2tc --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -21,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from c2tc_pipeline import __version__
-from c2tc_pipeline.cli.forget import forget
 from c2tc_pipeline.cli.pipeline import run, ui
-from c2tc_pipeline.cli.storage import gc, verify
+from c2tc_pipeline.cli.storage import forget, gc, verify
 from c2tc_pipeline.common.defaults import CATALOGUE, checked_ratio
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
@@ -32,7 +27,7 @@ if TYPE_CHECKING:
     from c2tc_pipeline.tables.spec import TableSpec
 
 
-# New objects until Python looks for cycles among them, and how many such looks until it takes in older ones.
+# Thresholds of Python's garbage collector.
 _COLLECT_AFTER = (50_000, 20, 100)
 
 
@@ -59,10 +54,7 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             _fail("Interrupted; nothing was written.", 130)
         except MemoryError:
-            _fail(
-                "There is not enough memory; close other programs, or give fewer columns.",
-                1,
-            )
+            _fail("There is not enough memory; close other programs, or give fewer columns.", 1)
         except OSError as error:
             _fail(f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else ""), 1)
 
@@ -79,16 +71,13 @@ def main() -> None:
     # An arrow or a class name that the terminal's encoding lacks is no reason to fail after the work is done.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Imports make some hundred thousand objects that stay. Looking through all of them for cycles, again and again
-    # while they come, takes half a second of every command; next to nothing here is freed that way.
+    # Imports make some hundred thousand objects that stay; collecting cycles among them takes half a second of every
+    # command and frees next to nothing.
     garbage.set_threshold(*_COLLECT_AFTER)
 
 
-main.add_command(run)
-main.add_command(ui)
-main.add_command(forget)
-main.add_command(verify)
-main.add_command(gc)
+for _command in (run, ui, forget, verify, gc):
+    main.add_command(_command)
 
 
 @main.command()
@@ -123,7 +112,9 @@ main.add_command(gc)
     help="Source rows that every condensed row stands for at least.  [default: 1]",
 )
 @click.option(
-    "--split", is_flag=True, help="Condense the training part of a stratified split; split.parquet says who is where."
+    "--split",
+    is_flag=True,
+    help="Condense the training part of a stratified split; split.parquet lists all parts.",
 )
 @click.option("--group-duplicates", is_flag=True, help="With --split: keep rows with equal features on one side.")
 @click.option(
@@ -138,7 +129,7 @@ main.add_command(gc)
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
 )
-@click.option("--engine", help="Who computes: local, or a Dask scheduler, as dask://host:8786.  [default: local]")
+@click.option("--engine", help="Where to compute: local, or a Dask scheduler, as dask://host:8786.  [default: local]")
 @click.option("--cache", "cache_dir", type=click.Path(path_type=Path), help="Where weights and curves are kept.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
@@ -254,7 +245,7 @@ def tables(catalogue: Path, as_json: bool) -> None:
 
 
 def _described(file: str | None, table_name: str | None, catalogue: Path, label: str | None) -> TableSpec:
-    """Return the table to condense, from the catalogue or from the command line."""
+    """Return the spec of the table to condense, from the catalogue or from the command line."""
     from c2tc_pipeline.tables.catalogue import load_catalogue
     from c2tc_pipeline.tables.spec import TableSpec
 

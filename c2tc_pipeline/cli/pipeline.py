@@ -1,7 +1,4 @@
-"""The commands that run the pipeline: ``c2tc run`` and ``c2tc ui``.
-
-As in :mod:`c2tc_pipeline.cli.main`, which gathers all commands, heavy imports happen inside.
-"""
+"""Commands of the pipeline: ``c2tc run`` and ``c2tc ui``; heavy imports happen inside."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from c2tc_pipeline.cli.storage import storage_option
 from c2tc_pipeline.common import defaults
 
 if TYPE_CHECKING:
@@ -30,14 +28,7 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
             show_envvar=True,
             help="Folder of the Dagster instance.",
         ),
-        click.option(
-            "--storage",
-            envvar="C2TC_STORAGE",
-            default=str(defaults.STORAGE),
-            show_default=True,
-            show_envvar=True,
-            help="Where artefacts are stored: a path or s3://bucket/prefix.",
-        ),
+        storage_option,
         click.option(
             "--catalogue",
             type=click.Path(path_type=Path),
@@ -78,9 +69,8 @@ def run(
     from rich.console import Console
 
     from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells
-    from c2tc_pipeline.pipeline.results import read_results, report_page
     from c2tc_pipeline.pipeline.run_events import RunLines, progress_console, scores_table
-    from c2tc_pipeline.pipeline.runner import run_tables
+    from c2tc_pipeline.pipeline.runner import read_results, report_page, run_tables
 
     place = Workplace(catalogue, storage, home)
     tables = place.tables()
@@ -114,8 +104,7 @@ def run(
 @_with_place
 def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
     """Open the dashboard on the same instance, with schedules and sensors; Ctrl-C ends it."""
-    from c2tc_pipeline.pipeline.dashboard import serve_dashboard
-    from c2tc_pipeline.pipeline.instance import Workplace
+    from c2tc_pipeline.pipeline.instance import Workplace, serve_dashboard
 
     place = Workplace(catalogue, storage, home)
     sys.exit(serve_dashboard(place, host=host, port=port, report=click.echo))

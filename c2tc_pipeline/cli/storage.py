@@ -1,10 +1,8 @@
-"""The commands that look after what is stored: ``c2tc verify`` and ``c2tc gc``.
-
-As in :mod:`c2tc_pipeline.cli.main`, which gathers all commands, heavy imports happen inside.
-"""
+"""Commands on what was written: ``c2tc verify``, ``c2tc gc`` and ``c2tc forget``; heavy imports happen inside."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,22 +19,25 @@ if TYPE_CHECKING:
     from c2tc_pipeline.storage.store import ArtefactStore
 
 
+storage_option = click.option(
+    "--storage",
+    envvar="C2TC_STORAGE",
+    default=str(defaults.STORAGE),
+    show_default=True,
+    show_envvar=True,
+    help="Where artefacts are stored: a path or s3://bucket/prefix.",
+)
+
+
 def _with_places(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the arguments that say what to look at."""
+    """Add the arguments that name the places to check."""
     for option in (
         click.option(
             "--cache",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             help="The cache.  [default: as in the pipeline]",
         ),
-        click.option(
-            "--storage",
-            envvar="C2TC_STORAGE",
-            default=str(defaults.STORAGE),
-            show_default=True,
-            show_envvar=True,
-            help="Where artefacts are stored: a path or s3://bucket/prefix.",
-        ),
+        storage_option,
         click.argument("folders", nargs=-1, type=click.Path(path_type=Path, exists=True, file_okay=False)),
     ):
         command = option(command)
@@ -48,9 +49,9 @@ def _with_places(command: Callable[..., Any]) -> Callable[..., Any]:
 def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
     """Verify stored artefacts against their manifests, and name what is damaged.
 
-    Looked at are the storage, the cache, runs/results, runs/bench, and FOLDERS: others that c2tc condense or bench
-    wrote. The exit code is 0 if all is whole, 1 if something is damaged or a folder of FOLDERS holds no artefact, and 2
-    if a place can't be looked at.
+    Checks the storage, the cache, runs/results, runs/bench, and FOLDERS: others that c2tc condense or bench wrote. The
+    exit code is 0 if nothing is damaged, 1 if something is or a folder of FOLDERS holds no artefact, and 2 if a place
+    can't be read.
 
     \b
     Examples:
@@ -67,7 +68,7 @@ def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
             yield from verify_folder(folder)
         for folder in folders:
             found = list(verify_folder(folder))
-            # Whoever names a folder has an artefact in mind; one that lost its manifest is not whole.
+            # A folder that is named should hold an artefact; one that lost its manifest is damaged.
             yield from found or [Checked(str(folder), "holds no artefact, or one without its manifest.json")]
 
     artefacts = files = size = damaged = 0
@@ -88,12 +89,7 @@ def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
 @_with_places
 @click.option("--keep", type=click.IntRange(1), help="Versions of each partition that stay.  [default: all]")
 @click.option(
-    "--older-than",
-    "hours",
-    type=click.FloatRange(0),
-    default=24.0,
-    show_default=True,
-    help="Hours since the last change of a leftover.",
+    "--older-than", "hours", type=click.FloatRange(0), default=24.0, show_default=True, help="Hours since last changed."
 )
 @click.option("--dry-run", is_flag=True, help="Show what there is, and remove nothing.")
 def gc(
@@ -101,8 +97,8 @@ def gc(
 ) -> None:
     """Remove what killed and overtaken writers left behind, and with --keep old versions too.
 
-    Looked at are the storage, the cache, runs/results, runs/bench, temporary directories, and FOLDERS: others that
-    c2tc condense or bench wrote. Runs may be active meanwhile if they take less than --older-than for a step.
+    Checks the storage, the cache, runs/results, runs/bench, temporary directories, and FOLDERS: others that c2tc
+    condense or bench wrote. Runs may be active meanwhile if they take less than --older-than for a step.
 
     \b
     Examples:
@@ -121,20 +117,60 @@ def gc(
             yield from collector.folder(folder)
         yield from collector.scratch()
 
-    sizes: list[int] = []
-    staying = 0
+    removed, staying = [], 0
     for found in leftovers():
         click.echo(str(found))
-        if found.stays:
-            staying += 1
-        else:
-            sizes.append(found.size)
+        staying += bool(found.stays)
+        removed += [] if found.stays else [found.size]
     done = "would be removed" if dry_run else "removed"
-    click.echo(f"{len(sizes):,} leftovers, {sum(sizes):,} bytes {done}; {staying:,} stay.")
+    click.echo(f"{len(removed):,} leftovers, {sum(removed):,} bytes {done}; {staying:,} stay.")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--ids", type=click.Path(path_type=Path), required=True, help="A text file with one id per line.")
+@click.option("--key", help="The column that holds the ids.  [default: ids are positions counted from 0]")
+@click.option("--source", help="Where the source is now, if not where it was; its content must be the same.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON and nothing else.")
+def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_json: bool) -> None:
+    """Make DIRECTORY, written by c2tc condense, forget source rows.
+
+    Condensed rows that these rows stand behind are computed again from the others, as if the rows had not been there;
+    all other condensed rows stay as they are. The source is read, and must be as it was: forget first, then delete
+    there.
+
+    \b
+    Examples:
+      c2tc forget small --ids rows.txt
+      c2tc forget small --ids persons.txt --key person_id
+    """
+    from c2tc_pipeline.cli.job import forget_in_directory
+
+    found = forget_in_directory(directory, ids, key=key, source=source)
+    if as_json:
+        click.echo(json.dumps({**found.counts(), "rows_in": len(found.table.membership), "rows_out": len(found.table)}))
+        return
+    if not found.rows:
+        click.echo(f"No condensed row of {directory} stands for any of these rows; nothing was changed.")
+        return
+    click.echo(
+        f"Forgot {_counted(found.rows, 'source row')} of {directory}: {_counted(found.recomputed, 'condensed row')} "
+        f"computed again, {found.disappeared} gone, {found.merged} merged; {len(found.table)} are left."
+    )
+    if found.strings_removed:
+        click.echo(f"Removed from the encoder: {_counted(found.strings_removed, 'string')} that no remaining row has.")
+    stays = "scales, class shares and network weights"
+    if found.strings_kept:
+        stays += f", and {_counted(found.strings_kept, 'string')} that the codes of other rows depend on"
+    click.echo(f"What the encoder learnt from the rows stays: {stays}. To be rid of that, condense anew without them.")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _open_store(storage: str) -> ArtefactStore:
-    """Open the storage; one that somebody named and that is not there is a typing error, and not an empty one."""
+    """Open the storage; raise InputError if it was named and does not exist, which is a typing error."""
     from c2tc_pipeline.storage.store import ArtefactStore
 
     store = ArtefactStore(storage)

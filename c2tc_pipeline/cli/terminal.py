@@ -1,8 +1,8 @@
-"""What people see in a terminal: progress of stages, and the summary at the end."""
+"""Terminal output of ``c2tc condense``: progress bars, and the summary at the end."""
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,83 +28,44 @@ _CLASSES_SHOWN = 20
 _COLUMNS_SHOWN = 20
 
 
-class StageBars:
-    """One progress bar per stage, on the error stream, so that output stays clean.
-
-    Examples
-    --------
-    >>> import io
-    >>> console = Console(file=io.StringIO(), force_terminal=False)
-    >>> with StageBars(console) as bars:
-    ...     bars("encode", 0, 1)
-    ...     bars("encode", 1, 1)
-    """
+class StageBars(Progress):
+    """One progress bar per stage, on the error stream, so that output stays clean."""
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓[/]"),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TimeElapsedColumn(),
-            console=console,
-            disable=quiet,
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> StageBars:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
+        done = SpinnerColumn(finished_text="[green]✓[/]")
+        columns = (done, TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn())
+        super().__init__(*columns, console=console, disable=quiet)
+        self._stages: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show progress; the signature is that of a stage listener."""
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=total)
-        self._progress.update(self._tasks[stage], completed=done, total=total)
+        if stage not in self._stages:
+            self._stages[stage] = self.add_task(stage, total=total)
+        self.update(self._stages[stage], completed=done, total=total)
 
 
-class WorkBar:
-    """One progress bar for a long piece of work, with an estimate of the time left.
-
-    Examples
-    --------
-    >>> import io
-    >>> with WorkBar(Console(file=io.StringIO(), force_terminal=False), "overall") as bar:
-    ...     bar(1, 2)
-    """
+class WorkBar(Progress):
+    """One progress bar for a long piece of work, with an estimate of the time left."""
 
     def __init__(self, console: Console, name: str, *, quiet: bool = False) -> None:
-        self._progress = Progress(
+        super().__init__(
             SpinnerColumn(finished_text="[green]✓[/]"),
             TextColumn("{task.description}"),
             BarColumn(bar_width=40),
             TaskProgressColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
-            # Cells differ a hundredfold in length, so the pace is taken over all that was seen in the last hour.
             TimeRemainingColumn(),
             console=console,
             disable=quiet,
+            # Cells differ a hundredfold in length, so the speed is the mean of the last hour.
             speed_estimate_period=3_600,
         )
-        self._task = self._progress.add_task(escape(name), total=None)
-
-    def __enter__(self) -> WorkBar:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
+        self._work = self.add_task(escape(name), total=None)
 
     def __call__(self, done: float, total: float) -> None:
-        """Show that so much of so much is done."""
-        self._progress.update(self._task, completed=done, total=total)
+        """Show progress."""
+        self.update(self._work, completed=done, total=total)
 
 
 def print_summary(table: CondensedTable, console: Console) -> None:
@@ -132,11 +93,18 @@ def print_summary(table: CondensedTable, console: Console) -> None:
         console.print(_scores(summary["scores"]))
 
 
-def _columns(table: CondensedTable) -> Table:
-    shown = Table(title="Columns", title_justify="left", box=None, header_style="dim", pad_edge=False)
-    for heading in ("column", "role", "encoding", "why"):
+def _table(title: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> Table:
+    shown = Table(title=title, title_justify="left", box=None, header_style="dim", pad_edge=False)
+    for heading in texts:
         shown.add_column(heading, overflow="fold")
-    # In a wide table the numeric columns are many and alike; the others are worth a look.
+    for heading in numbers:
+        shown.add_column(heading, justify="right")
+    return shown
+
+
+def _columns(table: CondensedTable) -> Table:
+    shown = _table("Columns", texts=("column", "role", "encoding", "why"))
+    # Of a wide table only the columns that are not numeric are shown.
     wide = len(table.roles) > _COLUMNS_SHOWN
     rows = (table.roles[table.roles["role"] != "numeric"] if wide else table.roles).head(_COLUMNS_SHOWN)
     for row in rows.to_dict(orient="records"):
@@ -147,28 +115,14 @@ def _columns(table: CondensedTable) -> Table:
 
 
 def _classes(table: CondensedTable) -> Table:
-    shown = Table(
-        title=f"Classes of {escape(table.label_name)}",
-        title_justify="left",
-        box=None,
-        header_style="dim",
-        pad_edge=False,
-    )
-    shown.add_column("class", overflow="fold")
-    for heading in ("rows before", "share", "rows after", "share", "rows behind one"):
-        shown.add_column(heading, justify="right")
+    numbers = ("rows before", "share", "rows after", "share", "rows behind one")
+    shown = _table(f"Classes of {escape(table.label_name)}", numbers=numbers, texts=("class",))
     counts = pd.DataFrame({"label": table.classes, "before": table.class_rows, "after": table.allocation.counts})
     counts = counts.sort_values("before", ascending=False, kind="stable")
     rows_in, rows_out = sum(table.class_rows), int(table.allocation.counts.sum())
     for label, before, after in counts.head(_CLASSES_SHOWN).itertuples(index=False):
-        shown.add_row(
-            escape(str(label)),
-            f"{before:,}",
-            f"{before / rows_in:.1%}",
-            f"{after:,}",
-            f"{after / rows_out:.1%}",
-            f"{before / after:,.0f}",
-        )
+        shares = f"{before / rows_in:.1%}", f"{after / rows_out:.1%}"
+        shown.add_row(escape(str(label)), f"{before:,}", shares[0], f"{after:,}", shares[1], f"{before / after:,.0f}")
     rest = counts.iloc[_CLASSES_SHOWN:]
     if len(rest):
         shown.add_row(f"… {len(rest)} others", f"{rest['before'].sum():,}", "", f"{rest['after'].sum():,}", "", "")
@@ -176,11 +130,8 @@ def _classes(table: CondensedTable) -> Table:
 
 
 def _scores(scores: list[dict[str, Any]]) -> Table:
-    shown = Table(title="Scores on test rows", title_justify="left", box=None, header_style="dim", pad_edge=False)
-    for heading in ("model", "trained on"):
-        shown.add_column(heading)
-    for heading in ("rows", "accuracy", "macro-F1", "seconds"):
-        shown.add_column(heading, justify="right")
+    numbers = ("rows", "accuracy", "macro-F1", "seconds")
+    shown = _table("Scores on test rows", texts=("model", "trained on"), numbers=numbers)
     for row in scores:
         shown.add_row(
             escape(row["model"]),

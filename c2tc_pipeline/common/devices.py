@@ -26,13 +26,7 @@ Result = TypeVar("Result")
 
 
 def resolve_device(device: str) -> str:
-    """Turn a device setting into a device that exists here.
-
-    Examples
-    --------
-    >>> resolve_device("cpu")
-    'cpu'
-    """
+    """Turn a device setting into a device that exists here."""
     if device not in DEVICES:
         raise InputError(f"Device {device!r} is unknown; choose one of: {', '.join(DEVICES)}.")
     if device == "cpu":
@@ -53,13 +47,7 @@ def resolve_device(device: str) -> str:
 
 
 def check_engine(engine: str) -> str:
-    """Return the setting ``engine`` if it is ``"local"`` or the address of a Dask scheduler; refuse it otherwise.
-
-    Examples
-    --------
-    >>> check_engine("dask://127.0.0.1:8786")
-    'dask://127.0.0.1:8786'
-    """
+    """Return the setting ``engine`` if it is ``"local"`` or the address of a Dask scheduler; refuse it otherwise."""
     if not isinstance(engine, str) or (engine != LOCAL_ENGINE and not _DASK_ADDRESS.fullmatch(engine)):
         # A refused address may contain a password.
         shown = " " if "@" in str(engine) else f" {engine!r} "
@@ -72,14 +60,7 @@ def check_engine(engine: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a step runs, and into how many parts it cuts a batch there.
-
-    Examples
-    --------
-    >>> place = Place("cuda", parts=4)
-    >>> str(place), place.part_of(100), place.part_of(1)
-    ('cuda, 1/4 batch', 25, 1)
-    """
+    """Where a step runs, and into how many parts it cuts a batch there."""
 
     device: str
     parts: int = 1
@@ -94,13 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Fallback:
-    """One time that a step did not fit where it was and went on elsewhere.
-
-    Examples
-    --------
-    >>> str(Fallback("k-means", "cuda, 1/8 batch", "cpu", "CUDA out of memory."))
-    'k-means: cuda, 1/8 batch -> cpu (CUDA out of memory.)'
-    """
+    """One time that a step did not fit where it was and went on elsewhere."""
 
     step: str
     from_: str
@@ -116,16 +91,7 @@ _watchers: ContextVar[tuple[list[Fallback], ...]] = ContextVar("fallback_watcher
 
 @contextmanager
 def watch_fallbacks() -> Iterator[list[Fallback]]:
-    """Collect the fallbacks that happen inside, however deep; an outer watch sees what an inner one sees.
-
-    Examples
-    --------
-    >>> with watch_fallbacks() as fallbacks:
-    ...     on_device("adding", "cpu", lambda place: 1 + 1)
-    2
-    >>> fallbacks
-    []
-    """
+    """Collect the fallbacks that happen inside, however deep; an outer watch sees what an inner one sees."""
     seen: list[Fallback] = []
     token = _watchers.set((*_watchers.get(), seen))
     try:
@@ -176,13 +142,7 @@ def on_device(step: str, start: str | Place, work: Callable[[Place], Result]) ->
 
 
 def _ladder(start: Place) -> list[Place]:
-    """Return the places to try, from the start downwards.
-
-    Examples
-    --------
-    >>> [str(place) for place in _ladder(Place("cuda", 4))]
-    ['cuda, 1/4 batch', 'cuda, 1/8 batch', 'cpu', 'cpu, 1/2 batch', 'cpu, 1/4 batch', 'cpu, 1/8 batch']
-    """
+    """Return the places to try, from the start downwards."""
     places = [Place(device, parts) for device in dict.fromkeys((start.device, "cpu")) for parts in _PARTS]
     return places[places.index(start) :]
 

@@ -16,13 +16,6 @@ class InputError(ValueError):
     The message is one sentence that says what is wrong, where, and what to do. The command line prints it without a
     traceback and exits with code 2; the pipeline fails the step without a retry. Messages quote names from untrusted
     files, so unprintable characters are escaped and long messages are shortened in the middle.
-
-    Examples
-    --------
-    >>> raise InputError("Column 'income' is not in the table; choose one of: age, job.")
-    Traceback (most recent call last):
-    ...
-    c2tc_pipeline.common.errors.InputError: Column 'income' is not in the table; choose one of: age, job.
     """
 
     def __str__(self) -> str:

@@ -13,13 +13,7 @@ Value = TypeVar("Value")
 
 
 def cores() -> int:
-    """Return ``OMP_NUM_THREADS`` if it is set, else the number of physical cores that this process may use.
-
-    Examples
-    --------
-    >>> cores() >= 1
-    True
-    """
+    """Return ``OMP_NUM_THREADS`` if it is set, else the number of physical cores that this process may use."""
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if limit.isdecimal() and int(limit) > 0:
         return int(limit)
@@ -45,13 +39,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def side_by_side(calls: Sequence[Callable[[], Value]]) -> Iterator[Value]:
-    """Make calls that use one core each, in one thread per core; yield the results in order.
-
-    Examples
-    --------
-    >>> list(side_by_side([lambda: "a", lambda: "b"]))
-    ['a', 'b']
-    """
+    """Make calls that use one core each, in one thread per core; yield the results in order."""
     if min(len(calls), cores()) < 2:
         for call in calls:
             yield call()

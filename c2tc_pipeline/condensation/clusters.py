@@ -27,13 +27,7 @@ class SingletonWarning(UserWarning):
 
 
 def singleton_message(singletons: int, rows: int) -> str:
-    """Return the notice about condensed rows that repeat a source row.
-
-    Examples
-    --------
-    >>> print(singleton_message(2, 40))
-    2 of 40 condensed rows stand for a single source row and repeat it; choose a smaller ratio if records must not show.
-    """
+    """Return the notice about condensed rows that repeat a source row."""
     verbs = ("stands", "repeats") if singletons == 1 else ("stand", "repeat")
     return (
         f"{singletons} of {rows} condensed rows {verbs[0]} for a single source row and {verbs[1]} it; "
@@ -92,27 +86,14 @@ class Clusters:
 
 
 def equal_but_for_rounding(nearest: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return which rows of two arrays are equal within a few units of the last place.
-
-    Examples
-    --------
-    >>> equal_but_for_rounding(np.array([[0.3], [0.5]]), np.array([[0.1 + 0.2], [0.6]])).tolist()
-    [True, False]
-    """
+    """Return which rows of two arrays are equal within a few units of the last place."""
     tolerance = 4 * np.finfo(centers.dtype).eps * np.abs(centers).max(initial=0.0)
     return np.asarray((np.abs(nearest - centers) <= tolerance).all(axis=1))
 
 
 @dataclass(frozen=True)
 class ClassOrder:
-    """Rows in the order of their classes.
-
-    Examples
-    --------
-    >>> by_class = ClassOrder.of(np.array(["b", "a", "b"]))
-    >>> by_class.order.tolist(), by_class.edges.tolist()
-    ([1, 0, 2], [0, 1, 3])
-    """
+    """Rows in the order of their classes."""
 
     classes: np.ndarray
     codes: np.ndarray
@@ -135,17 +116,7 @@ def cluster_classes(
     *,
     clock: StageClock | None = None,
 ) -> Clusters:
-    """Partition every class into as many clusters as a plan gives it.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.condensation.plan import plan_allocation
-    >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
-    >>> edges, settings = np.array([0, 40, 60]), PartitionSettings(budget=6)
-    >>> done = cluster_classes(X, edges, plan_allocation(X, edges, settings), settings)
-    >>> len(done.centers), int(done.weights.sum())
-    (6, 60)
-    """
+    """Partition every class into as many clusters as a plan gives it."""
     clock = clock or StageClock()
     with open_engine(settings.engine) as engine:
         classes = class_rows(X, edges, settings, engine)

@@ -133,14 +133,7 @@ def _rows_2d(array: np.ndarray) -> np.ndarray:
 
 
 class ClassCursor:
-    """Positions in rows sorted by class, for rows that come in the order of the source.
-
-    Examples
-    --------
-    >>> cursor = ClassCursor(np.array([0, 2, 4]))
-    >>> cursor.places(np.array([1, 0])).tolist(), cursor.places(np.array([0, 1])).tolist()
-    ([2, 0], [1, 3])
-    """
+    """Positions in rows sorted by class, for rows that come in the order of the source."""
 
     def __init__(self, edges: np.ndarray) -> None:
         self._next = np.asarray(edges[:-1], dtype=np.int64).copy()
@@ -166,14 +159,6 @@ class SortedRows:
     """Encoded rows written to their places by class, block by block, in memory or in a ``.npy`` file.
 
     A file is written with ``pwrite`` and not mapped: pages of a mapped file count as memory of the process.
-
-    Examples
-    --------
-    >>> rows = SortedRows(None, np.array([0, 1, 3]), 1)
-    >>> with rows:
-    ...     rows.add(np.array([[0.5], [0.25], [1.0]], dtype=np.float32), np.array([1, 0, 1]))
-    >>> rows.result().ravel().tolist()
-    [0.25, 0.5, 1.0]
     """
 
     def __init__(self, path: Path | None, edges: np.ndarray, columns: int) -> None:

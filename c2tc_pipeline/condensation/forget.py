@@ -83,12 +83,14 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     kept = ~np.isin(source_rows, rows)
     if kept.all():
         return Forgotten(table, 0)
+    old_codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
+    if len(np.unique(old_codes[condensed_rows[kept]])) < 2:
+        raise InputError("Rows of one class only would be left; there is nothing to tell apart, so delete the table.")
     blocks = Blocks.of_frame(source) if isinstance(source, pd.DataFrame) else source
     remaining = _remaining(table, blocks, source_rows, condensed_rows, kept)
     settings = table.summary.get("settings", {})
     encoded = encode(table.encoder, remaining)
     X = encoded.X
-    old_codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
     # Where the remaining rows stand in the order of classes, in which they are encoded.
     places = ClassCursor(encoded.edges).places(remaining.codes[source_rows[kept]])
     members = np.concatenate([np.empty(len(places), dtype=condensed_rows.dtype), condensed_rows[~kept]])
@@ -286,14 +288,6 @@ def thin_partition(
     ``X`` has the encoded rows that remain, ``membership`` the condensed row of all rows before, ``kept`` which of them
     remain, ``codes`` the class of each condensed row. An ``InputError`` refuses to leave a single class, or a class
     with fewer rows than ``least``.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [0.1], [5.0], [9.0]])
-    >>> membership, kept = np.array([0, 0, 1, 1, 2]), np.array([True, True, True, False, True])
-    >>> thinned = thin_partition(X, membership, kept, np.array([0, 0, 1]), 1, ["no", "yes"])
-    >>> thinned.labels.tolist(), thinned.touched.tolist()
-    ([0, 0, 1, 2], [False, True, False])
     """
     size = len(codes)
     labels = membership[kept].astype(np.int64)
@@ -303,8 +297,6 @@ def thin_partition(
     counts, totals = sums.counts.copy(), sums.sums.copy()
     goes_to = np.arange(size)
     merged = 0
-    if len(np.unique(codes[counts > 0])) < 2:
-        raise InputError("Rows of one class only would be left; there is nothing to tell apart, so delete the table.")
     while len(small := np.flatnonzero((counts > 0) & (counts < least))):
         cluster = int(small[counts[small].argmin()])
         others = np.flatnonzero((codes == codes[cluster]) & (counts > 0))

@@ -43,12 +43,7 @@ class GammaScore:
 
 
 def check_gamma(gamma: float | str) -> None:
-    """Refuse what is neither a number between 0 and 1 nor ``"auto"``.
-
-    Examples
-    --------
-    >>> check_gamma("auto")
-    """
+    """Refuse what is neither a number between 0 and 1 nor ``"auto"``."""
     in_range = isinstance(gamma, Real) and 0 <= gamma <= 1
     if not in_range and gamma != "auto":
         raise InputError(f"gamma is {gamma!r}, but must be a number between 0 and 1, or 'auto'.")

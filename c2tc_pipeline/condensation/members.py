@@ -31,15 +31,7 @@ _CHUNK_ROWS = 2**20
 
 
 class MemberMeans:
-    """The mean number of each condensed row's members.
-
-    Examples
-    --------
-    >>> means = MemberMeans(2)
-    >>> means.add(pd.Series([1.0, None, 5.0]), np.array([0, 0, 1]))
-    >>> means.means().tolist()
-    [1.0, 5.0]
-    """
+    """The mean number of each condensed row's members."""
 
     def __init__(self, size: int) -> None:
         self._sums = np.zeros(size)
@@ -71,14 +63,6 @@ class MemberVotes:
     """The most frequent value among each condensed row's members; "missing" takes part in the vote.
 
     Ties go to the value that is more frequent in the whole column, then to the one that appears first.
-
-    Examples
-    --------
-    >>> votes = MemberVotes(1)
-    >>> for block in (["a", "b"], ["b"]):
-    ...     votes.add(pd.Series(block), np.zeros(len(block), dtype=np.int32))
-    >>> votes.winners(pd.Series(["a"])).tolist()
-    ['b']
     """
 
     def __init__(self, size: int, most: int = MOST_PAIRS, most_cells: int = MOST_CELLS) -> None:
@@ -223,16 +207,7 @@ def _counted_pairs(members: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, 
 
 
 class VoteTable:
-    """How many members of each condensed row have each value.
-
-    Examples
-    --------
-    >>> table = VoteTable(2)
-    >>> table.add(np.array([0, 1, 1]), np.array([1, 2, 2]), values=3)
-    >>> pairs, votes = table.pairs()
-    >>> [divmod(int(pair), 2**32) for pair in pairs], votes.tolist(), table.overall().tolist()
-    ([(0, 1), (1, 2)], [1, 2], [0, 1, 2])
-    """
+    """How many members of each condensed row have each value."""
 
     def __init__(self, size: int, most: int = MOST_CELLS) -> None:
         self._most = most
@@ -298,16 +273,7 @@ def _is_constant(column: ColumnRole) -> bool:
 
 
 class ColumnSummary:
-    """What the members of condensed rows have in one column, gathered block by block.
-
-    Examples
-    --------
-    >>> summary = ColumnSummary(ColumnRole("x", Role.NUMERIC, "", 3, 0), Kind.WHOLE, 2)
-    >>> for block in (pd.Series([1, 2]), pd.Series([40])):
-    ...     summary.add(block, np.array([0, 0, 1])[: len(block)] if len(block) == 2 else np.array([1]))
-    >>> summary.values(pd.Series([1])).tolist()
-    [2, 40]
-    """
+    """What the members of condensed rows have in one column, gathered block by block."""
 
     def __init__(self, column: ColumnRole, kind: Kind, size: int) -> None:
         self.is_constant = column.role is Role.DROP

@@ -97,15 +97,7 @@ def plan_allocation(
     cache: ContentCache | None = None,
     clock: StageClock | None = None,
 ) -> AllocationPlan:
-    """Measure loss curves and split the budget over the classes.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).random((60, 2), dtype=np.float32)
-    >>> plan = plan_allocation(X, np.array([0, 40, 60]), PartitionSettings(budget=6))
-    >>> int(plan.allocation.counts.sum()), len(plan.measured)
-    (6, 2)
-    """
+    """Measure loss curves and split the budget over the classes."""
     clock = clock or StageClock()
     with open_engine(settings.engine) as engine:
         return _plan(class_rows(X, edges, settings, engine), edges, settings, validation, cache, clock)
@@ -174,12 +166,7 @@ def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np
 
 
 def check_least_rows(least: int, representative: str) -> None:
-    """Refuse what is no number of rows, and real rows where every row is to stand for several.
-
-    Examples
-    --------
-    >>> check_least_rows(5, "centroid")
-    """
+    """Refuse what is no number of rows, and real rows where every row is to stand for several."""
     if not isinstance(least, Integral) or isinstance(least, bool) or least < 1:
         raise InputError(f"min_rows_per_condensed_row is {least!r}, but must be a whole number from 1 up.")
     if least > 1 and representative == "medoid":
@@ -190,17 +177,7 @@ def check_least_rows(least: int, representative: str) -> None:
 
 
 def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names: Iterable[Any] | None = None) -> None:
-    """Refuse a minimum that a class, or the budget, leaves no room for.
-
-    Examples
-    --------
-    >>> check_room([80, 20], 10, 5)
-    >>> check_room([80, 3], 10, 5, names=["no", "yes"])
-    Traceback (most recent call last):
-    ...
-    c2tc_pipeline.common.errors.InputError: Class 'yes' has 3 rows, fewer than min_rows_per_condensed_row=5; leave its
-    rows out, join it with another class, or choose a smaller minimum.
-    """
+    """Refuse a minimum that a class, or the budget, leaves no room for."""
     sizes = np.asarray(sizes, dtype=np.int64)
     small = np.flatnonzero(sizes < least)
     if len(small):

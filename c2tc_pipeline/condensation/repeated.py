@@ -29,13 +29,7 @@ _NUMBERS = (Kind.BOOLEAN, Kind.WHOLE, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has.
-
-    Examples
-    --------
-    >>> RepeatedRows(singletons=2, equal_rows=1).total
-    3
-    """
+    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has."""
 
     singletons: int = 0
     equal_rows: int = 0
@@ -53,14 +47,7 @@ class RepeatedRows:
         return {"total": self.total, **asdict(self)}
 
     def notices(self, rows: int) -> list[Notice]:
-        """Return what to tell people about repeated rows that are no singletons, of which others tell.
-
-        Examples
-        --------
-        >>> print(RepeatedRows(equal_rows=3, coincidences=1).notices(40)[0])
-        4 of 40 condensed rows equal a source row in every column although they stand for several: 3 for equal rows,
-        1 by coincidence; leave columns out or join categories if records must not show.
-        """
+        """Return what to tell people about repeated rows that are no singletons, of which others tell."""
         if self.medoids:
             text = f"All {rows} condensed rows are source rows, as representative='medoid' has it; choose 'centroid' "
             return [Notice("repeated_rows", text + "if records must not show.")]
@@ -78,18 +65,7 @@ class RepeatedRows:
 
 
 class RepeatedSearch:
-    """Looks for condensed rows among source rows, block by block.
-
-    Examples
-    --------
-    >>> small = pd.DataFrame({"x": [1.5, 3.5], "y": ["a", "b"]})
-    >>> roles = {"x": ColumnRole("x", Role.NUMERIC, "", 4, 0)}
-    >>> search = RepeatedSearch(small, "y", roles, {"x": Kind.REAL})
-    >>> search.add(pd.DataFrame({"x": [1.5, 1.5, 2.5]}), np.array([0, 0, 1]))
-    >>> search.add(pd.DataFrame({"x": [4.5, 3.5]}), np.array([1, 1]))
-    >>> search.found(encoded=1).to_dict()
-    {'total': 2, 'singletons': 0, 'equal_rows': 1, 'medoids': 0, 'coincidences': 1, 'encoded': 1}
-    """
+    """Looks for condensed rows among source rows, block by block."""
 
     def __init__(
         self, original: pd.DataFrame, label: str, roles: Mapping[str, ColumnRole], kinds: Mapping[str, Kind]

@@ -11,19 +11,7 @@ Listener = Callable[[str, int, int], None]
 
 
 class StageClock:
-    """Times stages and passes their progress on.
-
-    Examples
-    --------
-    >>> clock = StageClock(lambda stage, done, total: print(stage, done, total))
-    >>> with clock.stage("encode") as tick:
-    ...     tick(1, 2)
-    encode 0 1
-    encode 1 2
-    encode 1 1
-    >>> list(clock.seconds)
-    ['encode']
-    """
+    """Times stages and passes their progress on."""
 
     def __init__(self, listener: Listener | None = None) -> None:
         self.listener = listener

@@ -189,13 +189,7 @@ def read_summary(directory: Path) -> dict[str, Any]:
 
 
 def weight_column(taken: list[str]) -> str:
-    """Return a name for the column of weights that no other column has.
-
-    Examples
-    --------
-    >>> weight_column(["age"]), weight_column(["weight"])
-    ('weight', 'c2tc_weight')
-    """
+    """Return a name for the column of weights that no other column has."""
     name = "weight"
     while name in taken:
         name = f"c2tc_{name}"
@@ -211,14 +205,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class StoredMembership:
-    """A membership in a Parquet file, the same bytes as one that is written from memory.
-
-    Examples
-    --------
-    >>> blocks = [(np.array([0, 2]), np.array([1, 0])), (np.array([3]), np.array([1]))]
-    >>> StoredMembership.write(blocks).read()["condensed_row"].tolist()
-    [1, 0, 1]
-    """
+    """A membership in a Parquet file, the same bytes as one that is written from memory."""
 
     path: Path
     scratch: Any = field(default=None, repr=False, compare=False)
@@ -259,11 +246,6 @@ def training_weights(members: np.ndarray, classes: np.ndarray, pull: float = PUL
     Between classes weights by members alone would undo the allocation, since they add up to the class's rows however
     many condensed rows it got; so a class weighs a mean of its share of the condensed rows and its share of the source
     rows, see :data:`PULL`.
-
-    Examples
-    --------
-    >>> training_weights(np.array([90, 30, 5]), np.array(["a", "a", "b"])).round(2).tolist()
-    [1.9, 0.63, 0.47]
     """
     _, codes = np.unique(classes, return_inverse=True)
     members = np.asarray(members, dtype=np.float64)

@@ -20,15 +20,7 @@ from c2tc_pipeline.tables.statistics import TableStatistics
 
 @dataclass(eq=False)
 class BinaryPart(Part):
-    """Two-valued columns as 0 and 1, the smaller value first; anything else becomes the training mean.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> part = BinaryPart.fit(TableStatistics.of(pd.DataFrame({"sex": [1, 2, 2, 2]})), ["sex"])
-    >>> part.encode(pd.DataFrame({"sex": [1, 2, 9]})).ravel()
-    array([0.  , 1.  , 0.75], dtype=float32)
-    """
+    """Two-valued columns as 0 and 1, the smaller value first; anything else becomes the training mean."""
 
     kind = "binary"
 
@@ -73,15 +65,7 @@ class BinaryPart(Part):
 
 @dataclass(eq=False)
 class LabelPart(Part):
-    """Categories numbered in the order of their names, scaled to [0, 1]; missing and unseen ones come last.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> part = LabelPart.fit(TableStatistics.of(pd.DataFrame({"c": ["b", "a", "c"]})), ["c"])
-    >>> part.encode(pd.DataFrame({"c": ["a", "c", "?"]})).ravel().round(2)
-    array([0.  , 0.67, 1.  ], dtype=float32)
-    """
+    """Categories numbered in the order of their names, scaled to [0, 1]; missing and unseen ones come last."""
 
     kind = "label"
 

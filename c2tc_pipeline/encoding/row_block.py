@@ -17,14 +17,7 @@ from c2tc_pipeline.tables.roles import Role
 
 
 class RowBlock:
-    """Rows of a table at some positions; a column is picked, and brought into its role's form, when it is asked for.
-
-    Examples
-    --------
-    >>> block = RowBlock({"x": pd.Series([1, 2, 3])}, {"x": Role.NUMERIC}, np.array([2, 0]), 2)
-    >>> block["x"].tolist(), len(block)
-    ([3, 1], 2)
-    """
+    """Rows of a table at some positions; a column is picked, and brought into its role's form, when it is asked for."""
 
     def __init__(
         self,

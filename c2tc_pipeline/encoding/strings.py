@@ -34,13 +34,6 @@ class NGramSimilarity:
 
     The similarity of two strings is the number of n-grams they share over the number that either has (Jaccard), where
     an n-gram that occurs twice counts twice. Strings are padded with a space on both sides and compared in lower case.
-
-    Examples
-    --------
-    >>> similarity = NGramSimilarity(["engineer", "doctor"])
-    >>> similarity.to_known(["engineer", "senior engineer"]).round(2)
-    array([[1.  , 0.02],
-           [0.53, 0.05]], dtype=float32)
     """
 
     def __init__(self, known: Sequence[str], ngram_range: tuple[int, int] = (2, 4)) -> None:
@@ -168,13 +161,7 @@ def choose_string_encoding(
 
 
 def looks_like_code(text: str) -> bool:
-    """Return whether a string is short without lower-case letters, or mostly digits.
-
-    Examples
-    --------
-    >>> [looks_like_code(text) for text in ("SFO", "250.83", "WN", "Male", "No", "UNITED STATES", "[70-80)")]
-    [True, True, True, False, False, False, True]
-    """
+    """Return whether a string is short without lower-case letters, or mostly digits."""
     letters = [letter for letter in text if not letter.isspace()]
     if not letters:
         return False

@@ -22,13 +22,6 @@ def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
     The columns are ``training_set``, ``model``, ``rows``, ``seeds``, each metric and its standard deviation over the
     seeds at hand (``accuracy_std``; 0 for one seed), and ``fit_seconds`` where they are known.
-
-    Examples
-    --------
-    >>> two = pd.DataFrame({"training_set": "whole", "model": "mlp", "seed": [0, 1], "rows": 9, "accuracy": [0.5, 0.7],
-    ...                     "macro_f1": [0.4, 0.4], "fit_seconds": [1.0, 2.0]})
-    >>> mean_scores(two).round(3).values.tolist()
-    [['whole', 'mlp', 9, 2, 0.6, 0.1, 0.4, 0.0, 1.5]]
     """
     groups = scores.groupby(["model", "training_set"], sort=False)
     means = groups.agg(rows=("rows", "first"), seeds=("seed", "size"))
@@ -45,17 +38,10 @@ def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFrame:
-    """Put the scores of many tables and ratios below each other, averaged over seeds.
+    """Concatenate the scores of many tables and ratios, averaged over seeds.
 
     ``cells`` are frames of scores by table and ratio. The columns are ``table``, ``ratio``, ``rows_in``, ``rows_out``
     and those of :func:`mean_scores` without seconds, ordered by table and ratio.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"training_set": ["condensed", "whole"], "model": "mlp", "seed": 0, "rows": [9, 900],
-    ...                     "accuracy": 0.5, "macro_f1": 0.4, "fit_seconds": 1.0})
-    >>> gather_scores({("adult", 0.01): one})[["table", "ratio", "rows_in", "rows_out"]].values.tolist()[0]
-    ['adult', 0.01, 900, 9]
     """
     parts = []
     for (table, ratio), scores in sorted(cells.items()):

@@ -1,7 +1,6 @@
-"""Is a condensed table any good? Models trained on it, on a random sample of its size and on the whole table.
+"""Scores of models trained on a condensed table, on a random sample of its size and on the whole table.
 
-Rows of the test split come in here for the first time; they are encoded, predicted and compared, once for each trained
-model. How a model is trained and scored is in :mod:`c2tc_pipeline.evaluation.trial`.
+Test rows are used here for the first time. One model is trained and scored in :mod:`c2tc_pipeline.evaluation.trial`.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ def evaluate_condensed(
     cache: ContentCache | None = None,
     listener: Listener | None = None,
 ) -> pd.DataFrame:
-    """Train models on a condensed table and on what it competes with, and test them on rows that nothing saw before.
+    """Train models on a condensed table, on random rows and on the whole table, and score them on test rows.
 
     All training sets and the test rows go through the encoder of the condensed table. The random sample is drawn anew
-    for each seed, uniformly, with at least one row a class.
+    for each seed, uniformly, with at least one row per class.
 
     Parameters
     ----------
     condensed : CondensedTable
-        The table in question.
+        The table to score.
     train : DataFrame
         The rows it was condensed from, with the label; rows without a label are left out.
     test : DataFrame
@@ -67,12 +66,12 @@ def evaluate_condensed(
     cache : ContentCache, optional
         Where scores are kept, under the hash of what determines them.
     listener : callable, optional
-        Told about progress: ("evaluate", trials done, trials in all).
+        Called with ("evaluate", trials done, trials in all).
 
     Returns
     -------
     DataFrame
-        One row a trained model: ``training_set``, ``model``, ``seed``, ``rows`` (trained on), ``accuracy``,
+        One row per trained model: ``training_set``, ``model``, ``seed``, ``rows`` (trained on), ``accuracy``,
         ``macro_f1``, ``class_f1`` (a list in the order of the classes; None for a class without test rows),
         ``fit_seconds`` (of the fit that gave the score, now or in an earlier run) and ``cache_hit``.
 
@@ -191,7 +190,7 @@ def score_rows(
 
 
 def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray, which: str) -> LabelledRows:
-    """Return the rows that have a label, encoded; a class that is not known gets the number after the last."""
+    """Return the rows that have a label, encoded; an unknown class gets the code after the last."""
     rows = frame.set_axis([str(column) for column in frame.columns], axis=1)
     label = condensed.label_name
     if label not in rows.columns:

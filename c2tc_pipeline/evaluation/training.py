@@ -1,8 +1,7 @@
 """Training of every network by named recipes, with optional early stopping.
 
-A network is a torch module from rows to one number per class. One that has more to tell its trainer has a method or an
-attribute of one of the protocols below; the trainer never checks a network's type. The recipes are the same for every
-training set, so that no method has one of its own.
+A network is a torch module from rows to one number per class; it may implement the protocols below. The recipes are the
+same for every training set.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -28,7 +27,7 @@ class SeesTrainingRows(Protocol):
     """A network that takes all training rows once, before the first step, on its own device."""
 
     def see(self, rows: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor) -> None:
-        """Take rows (n, d), their class numbers (n,) and how much they count (n,)."""
+        """Receive rows (n, d), their class codes (n,) and weights (n,)."""
 
 
 @runtime_checkable
@@ -56,23 +55,13 @@ def row_losses(
 
 
 def least_batch(network: torch.nn.Module) -> int:
-    """Return how many rows a batch of the network must have."""
+    """Return the min rows of a batch of the network."""
     return network.least_batch if isinstance(network, HasMinBatch) else 1
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained.
-
-    Examples
-    --------
-    >>> recipe = Recipe("sgd", 0.1, 0.0, epochs=10, batch_size=100, least_steps=50, most_steps=1000)
-    >>> recipe.steps(3), recipe.steps(1_050), recipe.steps(10**6)
-    (50, 110, 1000)
-    >>> growing = Recipe("adamw", 0.001, 0.0, epochs=1, batch_size=64, largest_batch=512, noise=0.1)
-    >>> growing.batch(1_000), growing.batch(20_000), growing.batch(10**6), growing.noise_of(4_000)
-    (64, 200, 512, 0.05)
-    """
+    """Hyperparameters of training: optimiser, learning rate, epochs, batch size and bounds on steps."""
 
     optimiser: str
     learning_rate: float
@@ -87,26 +76,26 @@ class Recipe:
     patience: int | None = None
 
     def batch(self, rows: int) -> int:
-        """Return how many of that many rows go into a step."""
+        """Return the batch size for a table of ``rows`` rows."""
         if self.largest_batch is None:
             return self.batch_size
         return min(max(self.batch_size, rows // 100), self.largest_batch)
 
     def noise_of(self, rows: int) -> float:
-        """Return the standard deviation of the noise for that many rows."""
+        """Return the standard deviation of the noise."""
         return self.noise * min(1.0, math.sqrt(1_000 / rows))
 
     def epoch(self, rows: int) -> int:
-        """Return how many steps pass over that many rows once."""
+        """Return the steps of one epoch."""
         return math.ceil(rows / self.batch(rows))
 
     def steps(self, rows: int) -> int:
-        """Return how many steps are taken on that many rows."""
+        """Return the steps of the whole training."""
         steps = max(self.epochs * self.epoch(rows), self.least_steps)
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def rate(self, taken: int, rows: int) -> float:
-        """Return the length of the next step on that many rows, after so many were taken."""
+        """Return the learning rate after ``taken`` steps."""
         longest = self.learning_rate * math.sqrt(self.batch(rows) / self.batch_size)
         if not self.cosine:
             return longest
@@ -121,19 +110,9 @@ class Recipe:
         return AdamW(weights, weight_decay=self.weight_decay)
 
 
+_BOUNDS: dict[str, Any] = {"least_steps": 400, "most_steps": 8_000, "largest_batch": 512}
 RECIPES = {
-    "default": Recipe(
-        "adamw",
-        1e-3,
-        1e-2,
-        epochs=60,
-        batch_size=64,
-        least_steps=400,
-        most_steps=8_000,
-        cosine=True,
-        largest_batch=512,
-        noise=0.12,
-    ),
+    "default": Recipe("adamw", 1e-3, 1e-2, epochs=60, batch_size=64, cosine=True, noise=0.12, **_BOUNDS),
     "paper": Recipe("sgd", 1e-3, 5e-4, epochs=100, batch_size=2048),
 }
 """Named recipes, the same for every training set.
@@ -269,7 +248,7 @@ def train(
 
 
 def _batches(rows: int, size: int, steps: int, least: int = 1) -> Iterator[torch.Tensor]:
-    """Yield row numbers, every row once before any comes again."""
+    """Yield batches of row numbers, epoch by epoch in random order."""
     taken = 0
     while taken < steps:
         for batch in _split(torch.randperm(rows), size, least)[: steps - taken]:

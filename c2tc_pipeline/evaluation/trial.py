@@ -19,13 +19,7 @@ from c2tc_pipeline.storage.hashing import hash_array, hash_json
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the number of each label's class; one that is not known gets the number after the last.
-
-    Examples
-    --------
-    >>> class_codes(np.array(["b", "a", "z"]), np.array(["a", "b"])).tolist()
-    [1, 0, 2]
-    """
+    """Return the class code of each label; an unknown label gets the code after the last."""
     known = np.isin(labels, classes)
     codes = np.full(len(labels), len(classes), dtype=np.int64)
     codes[known] = np.searchsorted(classes, labels[known])
@@ -37,13 +31,6 @@ def random_rows(codes: np.ndarray, rows: int, *, seed: int) -> np.ndarray:
 
     A class that was not drawn gets one of its rows, in the place of the row drawn last of the classes that have
     several. Otherwise the sample is uniform, as in the paper. Returns sorted positions, none twice.
-
-    Examples
-    --------
-    >>> codes = np.array([0] * 99 + [1])
-    >>> drawn = random_rows(codes, 5, seed=0)
-    >>> len(drawn), np.bincount(codes[drawn]).tolist()
-    (5, [4, 1])
     """
     order = np.random.default_rng([seed, 0x5A]).permutation(len(codes))
     drawn, left = order[:rows].copy(), order[rows:]
@@ -69,13 +56,7 @@ class Scores:
 
 
 def score_predictions(truth: np.ndarray, predicted: np.ndarray, classes: int) -> Scores:
-    """Score predicted class numbers; numbers from ``classes`` on are classes that no model can know.
-
-    Examples
-    --------
-    >>> score_predictions(np.array([0, 0, 1]), np.array([0, 1, 1]), 3)
-    Scores(accuracy=0.666..., macro_f1=0.666..., class_f1=(0.666..., 0.666..., None))
-    """
+    """Score predicted class codes; codes from ``classes`` on are classes that no model can know."""
     size = max(classes, int(truth.max()) + 1, int(predicted.max()) + 1)
     rows = np.bincount(truth, minlength=size)
     found = np.bincount(truth[truth == predicted], minlength=size)
@@ -94,7 +75,7 @@ def score_predictions(truth: np.ndarray, predicted: np.ndarray, classes: int) ->
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows, their class numbers, and how much they count; all count alike without weights."""
+    """Encoded rows, their class codes and weights; without weights all rows count equally."""
 
     X: np.ndarray
     codes: np.ndarray
@@ -119,7 +100,7 @@ class HasRecipe(Protocol):
 
 @dataclass(frozen=True)
 class Trial:
-    """What a model scored on the test rows, and how long its fit took when it was made."""
+    """Scores of a model on the test rows, and the seconds of its fit."""
 
     scores: Scores
     fit_seconds: float
@@ -128,17 +109,9 @@ class Trial:
 def run_trial(
     model: Any, training: LabelledRows, test: LabelledRows, *, classes: int, cache: ContentCache | None = None
 ) -> CacheLookup[Trial]:
-    """Fit a model and test it, on one thread, or look its score up in the cache.
+    """Fit a model and test it on one thread, or look its score up in the cache.
 
-    Class numbers of training rows are below ``classes``; weights of test rows are ignored.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline.evaluation.models import make_model
-    >>> rows = LabelledRows(np.array([[0.1], [0.2], [0.9]], dtype=np.float32), np.array([0, 0, 1]))
-    >>> found = run_trial(make_model("boosting"), rows, rows, classes=2)
-    >>> found.value.scores.accuracy, found.hit
-    (1.0, False)
+    Class codes of training rows are below ``classes``; weights of test rows are ignored.
     """
 
     def compute() -> Trial:

@@ -1,7 +1,6 @@
 """The pipeline in Dagster: assets, partitions, version keys, checks, automation and storage of artefacts.
 
-What belongs here: when something is made, from what, and where it is stored. How it is computed belongs to the other
-rooms. Only this package and ``definitions.py`` import dagster, and this file does not, so that commands start fast.
+Only this package and ``definitions.py`` import dagster, and this file does not, so that commands start fast.
 """
 
 # Deliveries are compared with the first table accepted under a baseline, so that version must never be collected.

@@ -1,9 +1,8 @@
-"""When an asset is remade automatically: as soon as it is out of date and nothing upstream is being made.
+"""Automation condition: an asset is remade when it is out of date and nothing upstream is being made.
 
-Dagster's own conditions react to events: a parent was updated, the code version changed since the last evaluation. A
-changed setting of one table is no such event, run config is not part of a data version, and changes made while the
-daemon was off would be missed. So the condition here compares states, by the definition in
-:mod:`c2tc_pipeline.pipeline.ledger`. ``raw_table`` has no condition: a sensor watches its source.
+Dagster's own conditions react to events; a changed setting of one table is none, and changes made while the daemon was
+off would be missed. So the condition here compares states, by the definition in :mod:`c2tc_pipeline.pipeline.ledger`.
+``raw_table`` has no condition: a sensor watches its source.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ _LEDGERS: WeakKeyDictionary[Any, Ledger] = WeakKeyDictionary()
 class OutOfDate(Condition):
     """True for partitions that are out of date, once for each version key.
 
-    It remembers the version key for which it was last true, so that a failed run is not launched again at every
-    evaluation, but is as soon as anything it is made from changes. For that it must be the last operand of a
-    conjunction: what it is true for is then what gets launched.
+    It remembers the version key for which it was last true, so that a failed run is not launched again before anything
+    it is made from changes. It must be the last operand of a conjunction: what it is true for is then launched.
     """
 
     def __init__(self, catalogue: Mapping[str, TableSpec]) -> None:
@@ -81,7 +79,7 @@ class RequestedThisTick(Condition):
 
     @property
     def requires_cursor(self) -> bool:
-        """Whether it keeps state."""
+        """Return whether the condition keeps state."""
         return False
 
     def evaluate(self, context: Context) -> Result:
@@ -94,8 +92,7 @@ def automation_condition(asset: str, catalogue: Mapping[str, TableSpec]) -> Cond
     """Return when an asset, which must have a parent, is launched.
 
     It waits while it, or anything upstream of the same table, is being made, so that a change in two places does not
-    make it twice; and it never uses a parent whose blocking checks have not passed. A blocking check must have the
-    partitions of its asset: without them, the verdict on one table would stand for all tables.
+    make it twice; and it never uses a parent whose blocking checks have not passed.
     """
     being_made = dg.AutomationCondition.in_progress() | RequestedThisTick()
     upstream = [dg.AutomationCondition.asset_matches(above, being_made) for above in ancestors(asset)]

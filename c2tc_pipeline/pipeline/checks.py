@@ -1,7 +1,6 @@
-"""The checks: what stops a table, and what is only worth a warning.
+"""Asset checks: blocking ones, which stop a table, and warnings.
 
-A check has the partitions of its asset. Dagster calls that a preview; without it the verdict on one table would stand
-for all of them.
+A check has the partitions of its asset, a preview feature of Dagster: without them one table's result stands for all.
 """
 
 import warnings
@@ -11,8 +10,8 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline.pipeline.formats import CondensedTable
 from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
-from c2tc_pipeline.pipeline.values import CondensedTable
 from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import failure_sentence, unfit
@@ -58,11 +57,11 @@ def _raw_checks(options: AssetOptions) -> list[dg.AssetChecksDefinition]:
     )
     def label_drift(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         spec = _spec(context, options)
-        [delivered] = _told(context.instance, "raw_table", spec.name, most=1)
-        accepted = _told(context.instance, "validated_table", spec.name, most=_DELIVERIES_LOOKED_AT)
-        # The same bytes again are no other delivery, and one that was refused is none to go by.
+        [delivered] = _recent_metadata(context.instance, "raw_table", spec.name, most=1)
+        accepted = _recent_metadata(context.instance, "validated_table", spec.name, most=_DELIVERIES_LOOKED_AT)
+        # Equal bytes are the same delivery, and one that was refused does not count.
         version = delivered["data_version"].value
-        earlier = [told for told in accepted if told["source_version"].value != version]
+        earlier = [each for each in accepted if each["source_version"].value != version]
         if not earlier:
             return _warning(True, "There is no accepted delivery before this one.")
         now, before = _class_shares(delivered), _class_shares(earlier[0])
@@ -146,13 +145,13 @@ def _warning(passed: bool, description: str, **numbers: float) -> dg.AssetCheckR
     )
 
 
-def _told(instance: dg.DagsterInstance, asset: str, partition: str, *, most: int) -> list[Any]:
+def _recent_metadata(instance: dg.DagsterInstance, asset: str, partition: str, *, most: int) -> list[Any]:
     """Return the metadata of the last materialisations, the newest first."""
     wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition])
     events = [record.asset_materialization for record in instance.fetch_materializations(wanted, most).records]
     return [event.metadata for event in events if event is not None]
 
 
-def _class_shares(told: Any) -> dict[str, float]:
-    found = told.get(metadata.CLASS_SHARES)
+def _class_shares(recorded: Any) -> dict[str, float]:
+    found = recorded.get(metadata.CLASS_SHARES)
     return {} if found is None else dict(found.data)

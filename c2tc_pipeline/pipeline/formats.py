@@ -1,21 +1,20 @@
-"""How each asset's value becomes files and comes back, and what its content hash is.
+"""Files and content hash of each asset's value.
 
-What belongs here: one :class:`Format` per asset, made of the core's own saving and loading. What does not: where the
-files go, which the IO manager and the artefact store decide. Equal inputs have to give equal bytes; only a file named
-``timings.json`` may differ from run to run, so it counts in no hash.
+Where the files go is decided by the IO manager and the artefact store. Equal inputs have to give equal bytes; only a
+file named ``timings.json`` may differ from run to run, so it counts in no hash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
 from c2tc_pipeline.evaluation.averages import read_scores, write_scores
-from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
 from c2tc_pipeline.storage.artefact import ScratchDirectory
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import TIMINGS_NAME, files_below, relative_name
@@ -23,6 +22,16 @@ from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json
 from c2tc_pipeline.tables.table import Table
+
+# Dagster resolves annotations when the definitions load, which must not wait for torch and scikit-learn: only type
+# checkers see these classes.
+if TYPE_CHECKING:
+    from c2tc_pipeline.condensation.encoded import EncodedRows
+    from c2tc_pipeline.condensation.plan import AllocationPlan
+    from c2tc_pipeline.condensation.table import CondensedTable
+    from c2tc_pipeline.encoding.base import TableEncoder
+else:
+    AllocationPlan = CondensedTable = EncodedRows = TableEncoder = Any
 
 T = TypeVar("T")
 
@@ -33,18 +42,7 @@ SCHEMA_NAME = "schema.json"
 
 @dataclass(frozen=True)
 class Format(Generic[T]):
-    """The files of one kind of value.
-
-    Examples
-    --------
-    >>> words = Format(
-    ...     kind="words",
-    ...     write=lambda value, directory: (directory / "words.txt").write_text(value),
-    ...     read=lambda directory: (directory / "words.txt").read_text(),
-    ... )
-    >>> words.digest_of("to be") == words.digest_of("to be"), words.digest_of("to be") == words.digest_of("or not")
-    (True, False)
-    """
+    """The files of one kind of value, its content hash, and how it learns the address of its files."""
 
     kind: str
     write: Callable[[T, Path], object]
@@ -62,17 +60,7 @@ class Format(Generic[T]):
 
 
 def digest_of_files(directory: Path) -> str:
-    """Return the sha256 over the names and contents of all files below a directory, without timings.
-
-    Examples
-    --------
-    >>> with ScratchDirectory() as folder:
-    ...     _ = Path(folder, "a.txt").write_text("hi")
-    ...     before = digest_of_files(Path(folder))
-    ...     _ = Path(folder, "timings.json").write_text("3.1")
-    ...     digest_of_files(Path(folder)) == before
-    True
-    """
+    """Return the sha256 over the names and contents of all files below a directory, without timings."""
     counted = (path for path in files_below(directory) if path.name != TIMINGS_NAME)
     return hash_json({relative_name(path, directory): hash_file(path) for path in counted})
 
@@ -85,22 +73,6 @@ def _read_text(directory: Path) -> str:
     return (directory / PAGE_NAME).read_text(encoding="utf-8")
 
 
-def _write_table(frame: pd.DataFrame, directory: Path) -> None:
-    write_parquet(frame, directory / TABLE_NAME)
-
-
-def _read_table(directory: Path) -> pd.DataFrame:
-    return read_parquet(directory / TABLE_NAME)
-
-
-def _write_blocks(blocks: Blocks, directory: Path) -> None:
-    blocks.write(directory / TABLE_NAME)
-
-
-def _read_blocks(directory: Path) -> Blocks:
-    return Blocks.of_parquet(directory / TABLE_NAME)
-
-
 def _write_validated(table: Table, directory: Path) -> None:
     table.write_files(directory)
     (directory / SCHEMA_NAME).write_text(schema_to_json(derive_schema(table)) + "\n", encoding="utf-8")
@@ -109,12 +81,12 @@ def _write_validated(table: Table, directory: Path) -> None:
 def _write_leaderboard(board: pd.DataFrame, directory: Path) -> None:
     from c2tc_pipeline.reports.leaderboard import render_leaderboard
 
-    _write_table(board, directory)
+    write_parquet(board, directory / TABLE_NAME)
     (directory / "leaderboard.html").write_text(render_leaderboard(board), encoding="utf-8")
 
 
+# The encoding and condensation packages import torch, which the definitions must not wait for.
 def _write_encoder(encoder: TableEncoder, directory: Path) -> None:
-    # The encoding package brings torch along, which the definitions must not wait for.
     from c2tc_pipeline.encoding.storage import save_encoder
 
     save_encoder(encoder, directory)
@@ -126,45 +98,35 @@ def _read_encoder(directory: Path) -> TableEncoder:
     return load_encoder(directory).set_output(transform="pandas")
 
 
-def _read_encoded(directory: Path) -> EncodedRows:
-    from c2tc_pipeline.condensation.encoded import EncodedRows
+def _stored(kind: str, module: str, name: str, **hooks: Any) -> Format[Any]:
+    """Return the format of a class of the condensation package, which is imported when a value is read."""
 
-    return EncodedRows.read_files(directory)
+    def read(directory: Path) -> Any:
+        return getattr(import_module(f"c2tc_pipeline.condensation.{module}"), name).read_files(directory)
 
-
-def _read_plan(directory: Path) -> AllocationPlan:
-    from c2tc_pipeline.condensation.plan import AllocationPlan
-
-    return AllocationPlan.read_files(directory)
-
-
-def _read_condensed(directory: Path) -> CondensedTable:
-    from c2tc_pipeline.condensation.table import CondensedTable
-
-    return CondensedTable.read_files(directory)
-
-
-def _write_files(value: Any, directory: Path) -> None:
-    value.write_files(directory)
-
-
-def _located(encoded: EncodedRows, folder: str) -> EncodedRows:
-    return encoded.stored_in(folder)
-
-
-def _digest(value: Any) -> str:
-    return value.digest()
+    return Format(kind, lambda value, directory: value.write_files(directory), read, **hooks)
 
 
 FORMATS: dict[str, Format[Any]] = {
-    "raw_table": Format("raw-table", _write_blocks, _read_blocks, Blocks.values_digest),
-    "validated_table": Format("validated-table", _write_validated, Table.read_files, _digest),
+    "raw_table": Format(
+        "raw-table",
+        lambda blocks, directory: blocks.write(directory / TABLE_NAME),
+        lambda directory: Blocks.of_parquet(directory / TABLE_NAME),
+        Blocks.values_digest,
+    ),
+    "validated_table": Format("validated-table", _write_validated, Table.read_files, Table.digest),
     "encoder": Format("encoder", _write_encoder, _read_encoder),
-    "encoded_table": Format("encoded-table", _write_files, _read_encoded, _digest, _located),
-    "cluster_allocation": Format("allocation-plan", _write_files, _read_plan),
-    "condensed_table": Format("condensed-table", _write_files, _read_condensed),
+    "encoded_table": _stored(
+        "encoded-table",
+        "encoded",
+        "EncodedRows",
+        digest=lambda encoded: encoded.digest(),
+        located=lambda encoded, folder: encoded.stored_in(folder),
+    ),
+    "cluster_allocation": _stored("allocation-plan", "plan", "AllocationPlan"),
+    "condensed_table": _stored("condensed-table", "table", "CondensedTable"),
     "evaluation_scores": Format("scores", write_scores, read_scores),
-    "leaderboard": Format("leaderboard", _write_leaderboard, _read_table),
+    "leaderboard": Format("leaderboard", _write_leaderboard, lambda directory: read_parquet(directory / TABLE_NAME)),
     "report": Format("report", _write_text, _read_text),
 }
 """By the name of the asset."""

@@ -1,11 +1,7 @@
-"""Between Dagster and the artefact store: an asset's value goes in as a new version, and comes out verified.
+"""Dagster's IO manager on the artefact store: each value is a new version, verified when it is read.
 
 Dagster's own ``UPathIOManager`` is not used on purpose: it writes straight to the final path, so a reader may see half
-a file, a killed step leaves a torn one, and of two runs the later silently wins. Here every value passes through
-:class:`~c2tc_pipeline.storage.ArtefactStore`: whole versions, put if absent, held against a manifest when read.
-
-What belongs here: keys, and the store's errors in the form that Dagster understands. What does not: how a value becomes
-files (:mod:`c2tc_pipeline.pipeline.formats`), and how files reach a place (:mod:`c2tc_pipeline.storage`).
+a file, a killed step leaves a torn one, and of two runs the later silently wins.
 """
 
 from __future__ import annotations
@@ -28,35 +24,21 @@ from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 
 REPLACES_VERSION = "replaces_version"
 DATA_VERSION = "data_version"
-# What an asset tells about its value under these names is kept with the version, where a reader of it finds it.
+# Metadata of an asset that is stored with the version.
 KEPT = (DATA_VERSION, "baseline")
 
 
 def artefact_key(asset: str, partition: str | None = None) -> str:
-    """Return the key under which an asset's value is stored.
-
-    Examples
-    --------
-    >>> artefact_key("condensed_table", "flights|0.001"), artefact_key("leaderboard")
-    ('condensed_table/flights|0.001', 'leaderboard/all')
-    """
+    """Return the key under which an asset's value is stored, such as ``condensed_table/flights|0.001``."""
     return f"{asset}/{'all' if partition is None else partition}"
 
 
 class StoreIOManager(dg.ConfigurableIOManager):
-    """Keeps the values of assets in an artefact store, each materialisation as a version of its own.
+    """Store the values of assets as versions below ``root``, a storage root; credentials come from the environment.
 
-    An asset's name chooses its format. An input whose asset has a partition dimension that the consumer lacks arrives
-    as a dict by partition key, even of one, without those that were never made; any other input is one value.
-
-    An asset that returns the metadata ``replaces_version``, the newest version when its step began, is not published
-    if another run was faster.
-
-    Parameters
-    ----------
-    root : str
-        A path, ``file:///path``, ``s3://bucket/prefix`` or ``memory://name``. Endpoint and credentials for ``s3://``
-        come from the environment only, see :class:`~c2tc_pipeline.storage.S3Access`.
+    An input whose asset has a partition dimension that the consumer lacks is a dict by partition key, without those
+    that were never made; any other input is one value. An asset that returns the metadata ``replaces_version``, the
+    newest version when its step began, is not published if another run was faster.
     """
 
     root: str
@@ -74,7 +56,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
         return ArtefactStore(self.root)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Refuse a memory that ends before anyone reads it, ahead of the step's work."""
+        """Refuse memory:// in a process of its own, whose values would be lost, before the step's work."""
         # Dagster gives each run it launches, and with the multiprocess executor each step, a process of its own.
         if self.root.startswith("memory://") and multiprocessing.parent_process() is not None:
             raise InputError(
@@ -103,9 +85,9 @@ class StoreIOManager(dg.ConfigurableIOManager):
                 settings={
                     "run_id": context.run_id,
                     "partition": partition,
-                    **{name: found for name in KEPT if (found := _told(context, name)) is not None},
+                    **{name: found for name in KEPT if (found := _output_metadata(context, name)) is not None},
                 },
-                after=_told(context, REPLACES_VERSION),
+                after=_output_metadata(context, REPLACES_VERSION),
                 run=context.run_id,
             )
         address = self.store.address(published)
@@ -146,16 +128,13 @@ class StoreIOManager(dg.ConfigurableIOManager):
         return value
 
     def newest_at_begin(self, asset: str, partition: str | None, *, run_id: str, attempt: int) -> int:
-        """Return the newest version of what a step makes as of when the step began: before its first input was loaded.
-
-        A step without inputs begins now.
-        """
+        """Return the newest version as of when the step began, before its first input was loaded, or else now."""
         key = artefact_key(asset, partition)
         which, newest = self._begun.get(key, (None, 0))
         return newest if which == (run_id, attempt) else self.store.newest_version(key)
 
     def _begin(self, step: Any) -> None:
-        """Note what a step is about to replace, unless an earlier input of the same attempt has done so."""
+        """Record the version that a step replaces, unless an earlier input of the same attempt has done so."""
         attempt = (step.run_id, step.previous_attempt_count)
         for asset in step.get_output_asset_keys():
             key = artefact_key(asset.to_user_string(), str(step.partition_key) if step.has_partition_key else None)
@@ -163,27 +142,27 @@ class StoreIOManager(dg.ConfigurableIOManager):
                 self._begun[key] = (attempt, self.store.newest_version(key))
 
     def version_read(self, asset: str, partition: str | None = None) -> str | None:
-        """Return the data version of the value that was last read here; None if it was not read or did not tell."""
+        """Return the data version of the value that was last read here, or None."""
         return self._versions_read.get(artefact_key(asset, partition))
 
 
 def _format_of(asset: str) -> Format[Any]:
     if asset not in FORMATS:
-        raise InputError(f"Asset {asset!r} has no format to be stored in; add one to orchestration/formats.py.")
+        raise InputError(f"Asset {asset!r} has no format to be stored in; add one to pipeline/formats.py.")
     return FORMATS[asset]
 
 
-def _told(context: dg.OutputContext, name: str) -> Any:
-    """Return what the asset says about its value under a name, or None."""
+def _output_metadata(context: dg.OutputContext, name: str) -> Any:
+    """Return a metadata value of the asset, or None."""
     found = context.output_metadata.get(name)
     return None if found is None else found.value
 
 
 def _spans_partitions(context: dg.InputContext) -> bool:
-    """Tell whether an input is for several partitions, however many of them there happen to be."""
+    """Return whether an input spans a partition dimension, even if that has one key now."""
     if len(context.asset_partition_keys) != 1:
         return True
-    # Outside a step there is no consumer, only the one partition that was asked for.
+    # Outside a step there is no consumer, only the one requested partition.
     return context.has_input_name and _dimensions(context.asset_partitions_def) > _dimensions(
         context.step_context.entity_partitions_def
     )

@@ -1,4 +1,4 @@
-"""The jobs, where their steps are executed, and the nightly schedules that launch what is out of date.
+"""Jobs, the executor of their steps, and nightly schedules that launch what is out of date.
 
 A run has one partition key, so that assets partitioned by table and assets partitioned by table and ratio belong to
 separate jobs. There is one partition per run: ``BackfillPolicy.multi_run`` would put several into one, but in the
@@ -40,13 +40,7 @@ JOBS = tuple(
     dg.define_asset_job(name, dg.AssetSelection.assets(*assets), description=DESCRIPTIONS[name])
     for name, assets in ASSETS.items()
 )
-UNFINISHED = [
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+UNFINISHED = [dg.DagsterRunStatus[name] for name in ("NOT_STARTED", "QUEUED", "STARTING", "STARTED", "CANCELING")]
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them

@@ -1,4 +1,4 @@
-"""Which partitions are out of date: what an instance has recorded, compared with what a catalogue lists.
+"""Out-of-date partitions: version keys recorded by an instance, compared with those of a catalogue.
 
 The automation condition, the schedules, ``c2tc run`` and the steps all use this definition. Version keys are defined in
 :mod:`c2tc_pipeline.pipeline.versioning`.
@@ -41,13 +41,7 @@ Work = dict[Partition, Sequence[str]]
 
 
 class Ledger:
-    """Compares recorded version keys with current ones; the records of each asset are read once, on first use.
-
-    >>> tables = {"adult": TableSpec(name="adult", source="adult.csv", label="income")}
-    >>> ledger = Ledger(dg.DagsterInstance.ephemeral(), tables)
-    >>> list(ledger.pending("raw_table")), list(ledger.pending("encoder"))
-    (['adult'], [])
-    """
+    """Compare recorded version keys with current ones; the records of each asset are read once, on first use."""
 
     def __init__(self, instance: dg.DagsterInstance, catalogue: Mapping[str, TableSpec]) -> None:
         self._instance = instance
@@ -60,10 +54,7 @@ class Ledger:
     def of_partition(
         cls, instance: dg.DagsterInstance, catalogue: Mapping[str, TableSpec], partition: Partition
     ) -> Ledger:
-        """Return a ledger that reads only the records of the tables that a partition is made from.
-
-        If a step read the records of the whole catalogue, its cost would grow with the number of other tables.
-        """
+        """Return a ledger of the tables that a partition is made from, whose cost does not grow with other tables."""
         ledger = cls(instance, tables_of(partition, catalogue))
         ledger._is_part = partition is not None
         return ledger
@@ -100,11 +91,7 @@ class Ledger:
         }
 
     def behind(self, asset: str, partition: Partition) -> list[str]:
-        """Return the assets to remake before a partition can be made, because its parents would not agree.
-
-        An asset that was never made is not listed, since there is no version key without it. Reports and the
-        leaderboard leave cells out that are out of date.
-        """
+        """Return the assets to remake first, because the partition's parents would not agree; without unmade ones."""
         if gathers(asset):
             return []
         tables = tables_of(partition, self._catalogue)
@@ -177,7 +164,7 @@ def _version_keys(records: Sequence[dg.EventLogRecord]) -> dict[Partition, str]:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What was last read from a table's source: number of the event (0 if none), fingerprint and digest."""
+    """The last ingest of a table's source: number of the event (0 if none), fingerprint and digest."""
 
     event: int = 0
     fingerprint: str | None = None

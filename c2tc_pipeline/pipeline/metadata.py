@@ -1,7 +1,7 @@
-"""What the dashboard shows of each asset: numbers that it plots over time, schemas, lineage, pictures.
+"""Metadata of assets for the dashboard: numbers that it plots over time, schemas, lineage and pictures.
 
-Everything here describes values that exist. Numbers stand alone under their own names, so that the dashboard can draw
-them; what has more parts is a table, JSON or Markdown. Pictures need matplotlib, which is imported when one is drawn.
+Numbers stand alone under their own names, so that the dashboard can draw them; what has more parts is a table, JSON or
+Markdown. Pictures need matplotlib, which is imported when one is drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import Notice
-from c2tc_pipeline.pipeline.values import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
+from c2tc_pipeline.pipeline.formats import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import ColumnRole
 from c2tc_pipeline.tables.schema import SchemaFailure
@@ -34,13 +34,7 @@ _COLUMNS_SHOWN = 500
 
 
 def of_blocks(blocks: Blocks, label: str) -> Metadata:
-    """Return rows, columns, schema and class shares of a table, from one pass over it.
-
-    Examples
-    --------
-    >>> of_blocks(Blocks.of_frame(pd.DataFrame({"age": [31, 45]})), "y")["dagster/row_count"]
-    2
-    """
+    """Return rows, columns, schema and class shares of a table, from one pass over it."""
     rows, missing = 0, pd.Series(0, index=blocks.columns)
     dtypes: dict[str, str] = {}
     counts, unlabelled = pd.Series(dtype=np.int64), 0
@@ -71,29 +65,20 @@ def of_blocks(blocks: Blocks, label: str) -> Metadata:
 
 
 def of_sides(table: Table) -> Metadata:
-    """Return how many rows stand on each side of the split."""
+    """Return the number of rows on each side of the split."""
     return {f"{side}_rows": len(table.positions(side)) for side in SIDES}
 
 
 def of_notices(notices: Sequence[Notice]) -> Metadata:
-    """Return what was noticed about a table."""
+    """Return the notices about a table."""
     return {"notices": len(notices), "notice_texts": dg.MetadataValue.json([str(notice) for notice in notices])}
 
 
 def roles_table(roles: Mapping[str, ColumnRole]) -> dg.MetadataValue[Any]:
-    """Return what each column is for, and why, as a table."""
-    return _table(
-        [
-            {
-                "column": name,
-                "role": role.role.value,
-                "why": role.reason,
-                "distinct": role.distinct,
-                "missing": role.missing,
-            }
-            for name, role in list(roles.items())[:_COLUMNS_SHOWN]
-        ]
-    )
+    """Return the role of each column, and the reason for it, as a table."""
+    names = ("column", "role", "why", "distinct", "missing")
+    shown = [(name, role.role.value, role.reason, role.distinct, role.missing) for name, role in roles.items()]
+    return _table([dict(zip(names, row, strict=True)) for row in shown[:_COLUMNS_SHOWN]])
 
 
 def same_columns(columns: Sequence[str], parent: str) -> Metadata:
@@ -102,21 +87,21 @@ def same_columns(columns: Sequence[str], parent: str) -> Metadata:
 
 
 def of_encoder(encoder: TableEncoder) -> Metadata:
-    """Return what the encoder makes of the columns, and whether its weights were cached."""
+    """Return the encoding of each column, and whether the weights were cached."""
     outputs = encoder.get_feature_names_out()
     losses = getattr(encoder, "losses_", None)
     hit = getattr(encoder, "cache_hit_", None)
-    told: Metadata = {
+    found: Metadata = {
         "columns_in": len(encoder.columns_),
         "columns_encoded": len(outputs),
         "encodings": _table([{"column": name, "encoding": encoder.encoding_of(name)} for name in encoder.columns_]),
         **of_notices(getattr(encoder, "notices_", [])),
     }
     if hit is not None:
-        told["cache_hit"] = bool(hit)
+        found["cache_hit"] = bool(hit)
     if losses is not None and len(losses):
-        told["autoencoder_loss"] = float(losses[-1])
-    return told
+        found["autoencoder_loss"] = float(losses[-1])
+    return found
 
 
 def of_encoded(encoded: EncodedRows, encoder: TableEncoder) -> Metadata:
@@ -138,14 +123,13 @@ def of_encoded(encoded: EncodedRows, encoder: TableEncoder) -> Metadata:
 
 
 def of_plan(plan: AllocationPlan, encoded: EncodedRows) -> Metadata:
-    """Return the split of the budget, and the curves it was read from."""
+    """Return the allocation, and the loss curves behind it."""
     from c2tc_pipeline.reports.exhibits import curves_exhibit, trace_exhibit
 
     allocation = plan.allocation
     exhibits: dict[str, Exhibit] = {}
     if plan.measured is not None:
-        curves = plan.measured
-        exhibits["loss_curves"] = curves_exhibit(encoded.classes, encoded.class_rows, curves, allocation)
+        exhibits["loss_curves"] = curves_exhibit(encoded.classes, encoded.class_rows, plan.measured, allocation)
     if len(allocation.trace) > 1:
         exhibits["search"] = trace_exhibit(allocation)
     return {
@@ -172,7 +156,7 @@ def of_condensed(table: CondensedTable) -> Metadata:
 
     summary, counts = table.summary, [int(count) for count in table.allocation.counts]
     columns = [dg.TableColumn(str(name), str(dtype)) for name, dtype in table.original.dtypes.items()][:_COLUMNS_SHOWN]
-    told: Metadata = {
+    found: Metadata = {
         "dagster/row_count": len(table),
         "dagster/column_schema": dg.TableSchema(columns),
         "rows_in": summary["rows_in"],
@@ -194,8 +178,8 @@ def of_condensed(table: CondensedTable) -> Metadata:
         ),
     }
     if summary["bound"] is not None:
-        told |= {"bound": summary["bound"], "gap": summary["gap"]}
-    return told
+        found |= {"bound": summary["bound"], "gap": summary["gap"]}
+    return found
 
 
 def of_scores(scores: pd.DataFrame) -> Metadata:
@@ -204,12 +188,12 @@ def of_scores(scores: pd.DataFrame) -> Metadata:
     from c2tc_pipeline.reports.exhibits import TITLES
 
     means = mean_scores(scores)
-    told: Metadata = {"cache_hit": bool(scores["cache_hit"].all()), "cache_hits": int(scores["cache_hit"].sum())}
+    found: Metadata = {"cache_hit": bool(scores["cache_hit"].all()), "cache_hits": int(scores["cache_hit"].sum())}
     for row in means.to_dict(orient="records"):
         for metric in TITLES:
-            told[f"{row['model']}_{row['training_set']}_{metric}"] = float(row[metric])
-    told["scores"] = _table([{str(name): value for name, value in row.items()} for row in means.to_dict("records")])
-    return told
+            found[f"{row['model']}_{row['training_set']}_{metric}"] = float(row[metric])
+    found["scores"] = _table([{str(name): value for name, value in row.items()} for row in means.to_dict("records")])
+    return found
 
 
 def of_leaderboard(board: pd.DataFrame) -> Metadata:
@@ -224,7 +208,7 @@ def of_leaderboard(board: pd.DataFrame) -> Metadata:
 
 
 def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame]) -> Metadata:
-    """Return the size of a page, and the picture that no single ratio has."""
+    """Return the size of a page, and the picture of scores over all ratios."""
     from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit
 
     means = means_by_ratio(scores)
@@ -234,26 +218,11 @@ def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping
 
 def of_failures(failures: Sequence[SchemaFailure]) -> Metadata:
     """Return what is wrong with a table: column, check, count and first cases."""
-    return {
-        "failures": len(failures),
-        **(
-            {
-                "what_failed": _table(
-                    [
-                        {
-                            "column": failure.column,
-                            "check": failure.check,
-                            "count": failure.count,
-                            "first_cases": ", ".join(failure.first_cases),
-                        }
-                        for failure in failures[:_COLUMNS_SHOWN]
-                    ]
-                )
-            }
-            if failures
-            else {}
-        ),
-    }
+    rows = [
+        {"column": each.column, "check": each.check, "count": each.count, "first_cases": ", ".join(each.first_cases)}
+        for each in failures[:_COLUMNS_SHOWN]
+    ]
+    return {"failures": len(failures), **({"what_failed": _table(rows)} if rows else {})}
 
 
 def _pictures(exhibits: Mapping[str, Exhibit]) -> Metadata:

@@ -1,9 +1,4 @@
-"""The events of a run that a user at a terminal wants to see, and how they are printed.
-
-A run logs all its events to the loggers of its job. :class:`RunWatch` turns the few that matter into :class:`RunEvent`,
-:class:`RunLines` prints a line for each. On a terminal the running step is shown with its time; in a file or a pipe
-there are plain lines only.
-"""
+"""Events of a run for the terminal: :class:`RunWatch` takes them from Dagster's log, :class:`RunLines` prints them."""
 
 from __future__ import annotations
 
@@ -64,7 +59,7 @@ class RunWatch(logging.Handler):
         self.begin()
 
     def begin(self) -> None:
-        """Forget the run before."""
+        """Reset the state for the next run."""
         self.failures: list[RunEvent] = []
         self._cached: dict[str, bool] = {}
         self._refusals: dict[str, str] = {}
@@ -135,8 +130,7 @@ class RunWatch(logging.Handler):
         self._listener(failed)
 
     def _stop_if_interrupted(self, error: Any) -> None:
-        # Dagster's retry policy would retry a step that was stopped with Ctrl-C. Raised here, outside of the step, the
-        # interrupt ends the run.
+        # Dagster would retry a step that was stopped with Ctrl-C; an interrupt raised outside of the step ends the run.
         if _is_interrupt(error):
             self.interrupted = True
             raise KeyboardInterrupt
@@ -191,14 +185,7 @@ def progress_console() -> Console:
 
 
 class RunLines:
-    """Prints a line for each event worth one; a context manager.
-
-    >>> lines = RunLines(Console(width=80))
-    >>> lines.begin("flights")
-    >>> with lines:
-    ...     lines(RunEvent("made", "encoder", seconds=11.94, cached=True))
-    ✓ encoder             flights            11.9 s  cached
-    """
+    """Context manager that prints a line per event, and on a terminal shows the running step with its time."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -208,7 +195,7 @@ class RunLines:
         self._partition = ""
 
     def begin(self, partition: str) -> None:
-        """Note the partition of the next run."""
+        """Set the partition of the next run."""
         self._partition = partition
 
     def __enter__(self) -> RunLines:

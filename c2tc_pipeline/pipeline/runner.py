@@ -1,30 +1,42 @@
-"""``c2tc run``: the jobs one after the other, in this process, on the instance that the dashboard shows.
+"""``c2tc run``: run the jobs in this process, on the instance that the dashboard shows, and export their results.
 
 What is up to date, by the definition in :mod:`c2tc_pipeline.pipeline.ledger`, is not made again unless forced.
 """
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import dagster as dg
+import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.evaluation.averages import SCORES_NAME, gather_scores
+from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME
 from c2tc_pipeline.pipeline.instance import Workplace, end_dead_runs, open_instance, runs_are_local
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.jobs import ASSETS
 from c2tc_pipeline.pipeline.ledger import Ingested, Ledger, guarded
-from c2tc_pipeline.pipeline.results import check_results_folder, export_results
 from c2tc_pipeline.pipeline.run_events import RunEvent, RunWatch
 from c2tc_pipeline.pipeline.versioning import Partition, Partitions
+from c2tc_pipeline.storage.artefact import check_target, publish_directory
+from c2tc_pipeline.storage.manifest import refusing_damage
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.fingerprint import source_fingerprint
+from c2tc_pipeline.tables.spec import TableSpec
 
 LOGGER = "c2tc"
+RESULTS_KIND = "pipeline-results"
+_CONDENSED = "condensed_table"
+_SCORES = "evaluation_scores"
 # Whether a failed run is launched again is up to the user at the prompt, not to the daemon.
 TAGS = {"c2tc/launched_by": "c2tc run", "dagster/max_retries": "0"}
 
@@ -33,7 +45,7 @@ class RunViewer(Protocol):
     """A listener to the events of runs."""
 
     def begin(self, partition: str) -> None:
-        """Note the partition of the next run."""
+        """Set the partition of the next run."""
 
     def __call__(self, event: RunEvent) -> None:
         """Handle an event of the run."""
@@ -66,7 +78,7 @@ def run_tables(
     """
     store = place.store()
     for table in chosen:
-        check_results_folder(out / table)
+        check_target(out / table, kind=RESULTS_KIND, replace=True)
     with open_instance(place.home) as instance:
         if runs_are_local(place.home):
             end_dead_runs(instance)
@@ -158,4 +170,49 @@ class _Jobs:
         try:
             return Ingested.last(self._instance, table).is_older_than(source, source_fingerprint(source))
         except (InputError, OSError):
-            return True  # the run tells what is wrong with it
+            return True  # the run reports what is wrong with it
+
+
+def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
+    """Copy the newest report, condensed tables and scores of a table into a folder, all or nothing.
+
+    The folder holds ``report.html`` and, for each ratio that was made, a folder that ``CondensedTable.load`` reads. One
+    that was written here before is replaced. Every file is verified as it is copied.
+    """
+
+    def write(directory: Path) -> None:
+        with _newest(store, "report", spec.name) as stored:
+            shutil.copy(stored / PAGE_NAME, directory)
+        for ratio in spec.ratios:
+            cell = Partitions.cell_key(spec.name, ratio)
+            if all(store.latest(artefact_key(asset, cell)) for asset in (_CONDENSED, _SCORES)):
+                kind = FORMATS[_CONDENSED].kind
+                publish_directory(directory / repr(ratio), partial(_copy_cell, store, cell), kind=kind)
+
+    publish_directory(folder, write, kind=RESULTS_KIND, settings={"table": spec.name}, replace=True)
+
+
+def report_page(folder: Path) -> Path:
+    """Return the page in a folder of results."""
+    return folder / PAGE_NAME
+
+
+def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> pd.DataFrame:
+    """Return the scores of a table at some ratios, as ``gather_scores`` combines them."""
+    cells: dict[tuple[str, float], pd.DataFrame] = {}
+    for ratio in ratios:
+        cell = Partitions.cell_key(table, ratio)
+        with _newest(store, _SCORES, cell) as directory, refusing_damage(artefact_key(_SCORES, cell)):
+            cells[table, ratio] = FORMATS[_SCORES].read(directory)
+    return gather_scores(cells)
+
+
+def _copy_cell(store: ArtefactStore, cell: str, folder: Path) -> None:
+    with _newest(store, _CONDENSED, cell) as stored:
+        shutil.copytree(stored, folder, dirs_exist_ok=True)
+    with _newest(store, _SCORES, cell) as stored:
+        shutil.copy(stored / SCORES_NAME, folder)
+
+
+def _newest(store: ArtefactStore, asset: str, partition: str) -> AbstractContextManager[Path]:
+    return store.fetch(artefact_key(asset, partition), kind=FORMATS[asset].kind)

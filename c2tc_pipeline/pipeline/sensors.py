@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import time
 import urllib.error
 import urllib.request
 import warnings
@@ -15,6 +14,7 @@ from typing import Any
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.pipeline.ledger import Ingested, unreadable
 from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.sources.location import without_secrets
@@ -50,10 +50,9 @@ def interval_seconds(default: int) -> int:
 def source_sensor(catalogue: Catalogue) -> dg.SensorDefinition:
     """Return the sensor that launches the ingest of each table whose source is new or changed.
 
-    A fingerprint must be the same at two ticks in a row before it is acted on, because a local file that is still being
-    copied has another one each time. A file with the same bytes as those ingested launches nothing. Each state of a
-    source is judged once, so that a delivery that fails is not launched again before it changes; the nightly schedule
-    does that. A source that can't be read is named in the tick, and does not delay the others.
+    A fingerprint must be the same at two ticks in a row, because a file that is still being copied has another one each
+    time. Each state of a source is judged once, so that a delivery that fails is not launched again before it changes;
+    the nightly schedule does that.
     """
 
     @dg.sensor(
@@ -119,8 +118,8 @@ def automation_sensor(target: dg.AssetSelection) -> dg.AutomationConditionSensor
 def failure_sensor() -> dg.SensorDefinition:
     """Return the sensor that posts each failed run to the webhook in ``C2TC_WEBHOOK_URL``.
 
-    It is always on; without the variable it sends nothing. A webhook that does not answer is reported in the tick, and
-    the failure is not posted later. ``C2TC_UI_URL``, the address of the dashboard, adds a link to the run.
+    A webhook that does not answer is reported in the tick, and the failure is not posted later. ``C2TC_UI_URL``, the
+    address of the dashboard, adds a link to the run.
     """
 
     @dg.run_failure_sensor(
@@ -144,14 +143,7 @@ def failure_sensor() -> dg.SensorDefinition:
 
 
 def failure_message(run: dg.DagsterRun, failures: Sequence[dg.DagsterEvent]) -> dict[str, Any]:
-    """Return what is posted about a failed run; chat programs show its ``text``.
-
-    Of an error only a sentence meant for people is posted, never the text of an unexpected one, which may hold secrets.
-
-    >>> run = dg.DagsterRun("ingest_job", run_id="7d1e", tags={"dagster/partition": "flights|0.001"})
-    >>> failure_message(run, [])["text"]
-    'ingest_job failed for flights|0.001: The run ended before a step failed; see its log.'
-    """
+    """Return the message about a failed run; the text of an unexpected error is left out, as it may hold secrets."""
     partition = run.tags.get("dagster/partition")
     table, ratio = Partitions.parse(partition) if partition else (None, None)
     step, error = (failures[0].step_key, _sentence(failures[0])) if failures else (None, _NO_STEP)
@@ -197,34 +189,29 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def post_json(url: str, message: Mapping[str, Any]) -> str | None:
-    """Post a message with a few retries; return None, or why it failed without the URL, which is a secret.
-
-    >>> post_json("ftp://host/secret", {"text": "hello"})
-    'its address does not begin with http:// or https://'
-    """
+    """Post a message with a few retries; return None, or why it failed without the URL, which is a secret."""
     if not url.lower().startswith(("http://", "https://")):
         return "its address does not begin with http:// or https://"
     body = json.dumps(message).encode()
-    problem = ""
-    for attempt in range(WEBHOOK_TRIES):
-        if attempt:
-            time.sleep(WEBHOOK_PAUSE_SECONDS * attempt)
-        problem, is_transient = _post_once(url, body)
-        if not is_transient:
-            break
-    return problem or None
+    try:
+        with_retries(lambda: _post_once(url, body), WEBHOOK_TRIES, pause=WEBHOOK_PAUSE_SECONDS)
+    except (ConnectionError, InputError) as error:
+        return str(error)
+    return None
 
 
-def _post_once(url: str, body: bytes) -> tuple[str, bool]:
-    """Return what went wrong, empty if nothing did, and whether a retry may help."""
+def _post_once(url: str, body: bytes) -> None:
+    """Post once; raise ConnectionError where a retry may help, else InputError."""
     try:
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=WEBHOOK_TIMEOUT_SECONDS):
-            return "", False
+            return
     except urllib.error.HTTPError as error:
-        return f"it answered {error.code}", error.code == 429 or error.code >= 500
+        is_transient = error.code == 429 or error.code >= 500
+        problem = f"it answered {error.code}"
     except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        return f"it could not be reached ({type(reason).__name__})", not isinstance(error, http.client.InvalidURL)
+        is_transient = not isinstance(error, http.client.InvalidURL)
+        problem = f"it could not be reached ({type(getattr(error, 'reason', error)).__name__})"
     except ValueError:
-        return "its address is not a valid one", False
+        is_transient, problem = False, "its address is not a valid one"
+    raise (ConnectionError if is_transient else InputError)(problem)

@@ -1,8 +1,7 @@
-"""What all assets share: the arguments of their definitions, and the frame around the making of one partition.
+"""Shared parts of all assets: resources, the arguments of their definitions, and the step that makes one partition.
 
 A step knows its table and ratio, records the version it replaces and its version key, measures time and memory, and
-turns a mistake in data or settings into a failure that is not retried. The computation itself belongs to the core, its
-description to :mod:`c2tc_pipeline.pipeline.metadata`.
+turns a mistake in data or settings into a failure that is not retried.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import dagster as dg
 
-from c2tc_pipeline.common.devices import LOCAL_ENGINE, Fallback, watch_fallbacks
+from c2tc_pipeline.common.devices import DEVICES, LOCAL_ENGINE, Fallback, resolve_device, watch_fallbacks
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import PeakWatch
 from c2tc_pipeline.pipeline.automation import automation_condition
 from c2tc_pipeline.pipeline.formats import FORMATS, SCHEMA_NAME
+from c2tc_pipeline.pipeline.instance import chosen_cells
 from c2tc_pipeline.pipeline.io_managers import (
     DATA_VERSION,
     REPLACES_VERSION,
@@ -28,7 +29,6 @@ from c2tc_pipeline.pipeline.io_managers import (
     without_retry,
 )
 from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.resources import CacheResource, DeviceResource
 from c2tc_pipeline.pipeline.versioning import (
     ALGORITHM_VERSIONS,
     PARENTS,
@@ -37,6 +37,7 @@ from c2tc_pipeline.pipeline.versioning import (
     current_version_key,
     gathers,
 )
+from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.schema import baseline_of
@@ -50,6 +51,34 @@ RESOURCES = frozenset({"io_manager", "cache", "device"})
 # For transient problems: network errors, a device filled by another process, a step that was killed. Mistakes in data
 # and settings are not retried.
 RETRIES = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+
+
+class DeviceResource(dg.ConfigurableResource):
+    """The device of heavy steps; ``auto`` takes CUDA, else MPS, else the CPU, unless a table's settings name one."""
+
+    device: str = "auto"
+
+    def choose(self, wanted: str) -> str:
+        """Return the device for a table whose settings name ``wanted``."""
+        if self.device not in DEVICES:
+            raise InputError(f"Device {self.device!r} is unknown; choose one of: {', '.join(DEVICES)}.")
+        return resolve_device(self.device if wanted == "auto" else wanted)
+
+
+class CacheResource(dg.ConfigurableResource):
+    """A cache of autoencoder weights, loss curves and scores in a local directory, by default the user's."""
+
+    directory: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return Path(self.directory) if self.directory else default_cache_directory()
+
+    @property
+    def cache(self) -> ContentCache:
+        """The cache in it."""
+        return ContentCache(self.path)
 
 
 @dataclass(frozen=True)
@@ -77,16 +106,13 @@ class AssetOptions:
 
     @contextmanager
     def step(self, context: dg.AssetExecutionContext) -> Iterator[Step]:
-        """Frame the making of a partition; mistakes in data or settings fail it without a retry."""
+        """Yield the step; mistakes in data or settings fail it without a retry."""
         with without_retry(), watch_fallbacks() as fallbacks:
             yield Step(context, self.catalogue, fallbacks)
 
 
 class Step:
-    """The making of one partition of one asset, from the moment of construction.
-
-    ``fallbacks`` is filled, while the step runs, with the parts of it that did not fit on their device.
-    """
+    """The making of one partition of one asset; ``fallbacks`` collects the parts that did not fit on their device."""
 
     def __init__(self, context: dg.AssetExecutionContext, catalogue: Catalogue, fallbacks: Sequence[Fallback]) -> None:
         self.context = context
@@ -101,12 +127,8 @@ class Step:
         self._memory = PeakWatch()
         self._started = time.perf_counter()
         self.table, self._ratio = Partitions.parse(self.partition) if self.partition else ("", None)
-        if self._ratio is not None and self._ratio not in self.spec.ratios:
-            listed = ", ".join(f"{ratio:g}" for ratio in self.spec.ratios)
-            raise InputError(
-                f"Table {self.table!r} is not condensed to the ratio {self._ratio:g}; choose one of its ratios "
-                f"({listed}), or add it to the catalogue {self.catalogue.path}."
-            )
+        if self._ratio is not None:
+            chosen_cells(catalogue, self.table, self._ratio)
         ledger = Ledger.of_partition(context.instance, catalogue, self.partition)
         if behind := ledger.behind(self.asset, self.partition):
             raise InputError(
@@ -116,8 +138,7 @@ class Step:
         self.cells = ledger.cells(self.asset, self.partition) if gathers(self.asset) else set()
 
         def version(asset: str, key: str) -> str | None:
-            # The version that was read counts, not the newest: another run may have published since the inputs were
-            # loaded. Of the cells of the grid only those that are used count.
+            # The version that was read, not the newest: another run may have published since the inputs were loaded.
             if gathers(self.asset):
                 return self.io_manager.version_read(asset, key) if key in self.cells else None
             return self.io_manager.version_read(asset, key) or ledger.version(asset, key)
@@ -159,6 +180,11 @@ class Step:
             return self.device
         resource: DeviceResource = self.context.resources.device
         return resource.device if self.spec.settings.device == "auto" else self.spec.settings.device
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """The device and engine of clustering, as metadata."""
+        return {"device": self.clustering_device, "engine": self.spec.settings.engine}
 
     def used(self, values: Mapping[str, Value]) -> dict[tuple[str, float], Value]:
         """Return the cells that are up to date and listed in the catalogue, by table and ratio."""
@@ -205,10 +231,9 @@ class Step:
 
 
 def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
-    """Return the schema, as JSON, that a table's deliveries must fit; None while there is none.
+    """Return the schema, as JSON, of the first table accepted under the present baseline, or None.
 
-    It is that of the first table accepted under the present baseline. With that of the last one, a delivery that
-    happens to lack a class or a missing value would forbid them from then on.
+    With that of the last one, a delivery that happens to lack a class would forbid it from then on.
     """
     key, baseline = artefact_key("validated_table", spec.name), baseline_of(spec)
     for version in io_manager.store.versions(key):

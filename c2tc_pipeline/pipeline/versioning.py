@@ -1,15 +1,12 @@
 """The graph of assets, their partitions, and the version key of each partition.
 
-Each materialisation records two hashes. Its *data version* is a hash of its content. Its *version key*, an event tag,
-is a hash of everything that determines the content: the algorithm's version, the settings of the table that this asset
-reads, and the data versions of its parents. A partition is out of date when its current version key differs from the
-recorded one. Version keys name the parents' content, not their runs: a parent remade with the same content leaves its
-children up to date.
+Each materialisation records two hashes: its *data version* is a hash of its content; its *version key*, an event tag,
+is a hash of everything that determines the content: the algorithm's version, the settings that this asset reads, and
+the data versions of its parents. A partition is out of date when its current version key differs from the recorded one
+(:mod:`c2tc_pipeline.pipeline.ledger`); a parent remade with the same content leaves its children up to date.
 
 Where an asset reads a table both directly and through another parent, the two must agree: condensing the rows of
 today's delivery by yesterday's encoder would mix them up. Such a partition is *behind* and waits for that parent.
-
-What an instance has recorded, and so what is out of date, is in :mod:`c2tc_pipeline.pipeline.ledger`.
 """
 
 from __future__ import annotations
@@ -93,20 +90,12 @@ class Partitions:
 
     @staticmethod
     def cell_key(table: str, ratio: float) -> str:
-        """Return the partition key of one table at one ratio.
-
-        >>> Partitions.cell_key("flights", 0.001)
-        'flights|0.001'
-        """
+        """Return the partition key of one table at one ratio, such as ``flights|0.001``."""
         return f"{table}|{ratio!r}"
 
     @staticmethod
     def parse(partition_key: str) -> tuple[str, float | None]:
-        """Return the table and, for a cell of the grid, the ratio.
-
-        >>> Partitions.parse("flights|1e-05"), Partitions.parse("flights")
-        (('flights', 1e-05), ('flights', None))
-        """
+        """Return the table and, for a cell of the grid, the ratio."""
         table, _, ratio = partition_key.partition("|")
         return table, float(ratio) if ratio else None
 
@@ -152,18 +141,13 @@ def keys_above(asset: str, partition: Partition, ancestor: str, tables: Mapping[
 
 
 def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict[str, Any]:
-    """Return the settings of a table that an asset reads, and no others; the device does not change results.
-
-    >>> settings_of("cluster_allocation", TableSpec(name="adult", source="adult.csv", label="income"), 0.01)
-    {'ratio': 0.01, 'seed': 0, 'allocation': 'hfils', 'gamma': 0.25, 'min_rows_per_condensed_row': 1}
-    """
+    """Return the settings of a table that an asset reads, and no others; the device does not change results."""
     match asset:
         case "raw_table":
             return spec.model_dump(mode="json", include={"source"})
         case "validated_table":
-            return spec.model_dump(
-                mode="json", include={"label": True, "roles": True, "split": True, "checks": {"baseline"}}
-            )
+            fields = {"label": True, "roles": True, "split": True, "checks": {"baseline"}}
+            return spec.model_dump(mode="json", include=fields)
         case "encoder":
             return spec.settings.model_dump(mode="json", include={"seed", "strings", "numeric"})
         case "cluster_allocation":
@@ -191,8 +175,7 @@ def current_version_key(
 ) -> str | None:
     """Return the version key of a partition made from the given versions of its parents.
 
-    None when a parent is missing, or when the catalogue does not list this partition. Reports and the leaderboard leave
-    missing cells out; any other asset needs all of its parents.
+    None when a parent is missing, or when the catalogue does not list this partition.
     """
     tables = tables_of(partition, catalogue)
     if partition not in partition_keys(asset, tables):
@@ -215,5 +198,5 @@ def current_version_key(
 
 
 def _content(parent: str, version: str) -> str:
-    """Return what names a parent's content; a raw table's version names its source's bytes, not how they were read."""
+    """Return a parent's version; a raw table's, which hashes the source's bytes, with the version of reading them."""
     return f"{version}, read by {ALGORITHM_VERSIONS[parent]}" if parent == "raw_table" else version

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
-from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.reports import figures, wording
 from c2tc_pipeline.reports.markdown import escape_punctuation, markdown_escaped
@@ -21,36 +21,9 @@ METADATA_SVG_BYTES = 45_000
 """Metadata embeds larger pictures as PNG: it is stored in the event log, again for each materialisation."""
 
 
-class ReportSubject(Protocol):
-    """The attributes of a condensed table that a report reads; per-class values are in the order of ``classes``."""
-
-    @property
-    def label_name(self) -> str: ...
-    @property
-    def classes(self) -> Sequence[Any]: ...
-    @property
-    def class_rows(self) -> Sequence[int]: ...
-    @property
-    def allocation(self) -> Allocation: ...
-    @property
-    def curves(self) -> Sequence[LossCurve] | None: ...
-    @property
-    def weight(self) -> pd.Series: ...
-    @property
-    def original(self) -> pd.DataFrame: ...
-    @property
-    def projection(self) -> pd.DataFrame: ...
-    @property
-    def notices(self) -> Sequence[Notice]: ...
-    @property
-    def roles(self) -> pd.DataFrame: ...
-    @property
-    def summary(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True)
 class Exhibit:
-    """A picture with its title, the alternative text for those who cannot see it, and a caption."""
+    """A picture with title, alternative text and caption."""
 
     title: str
     picture: Picture
@@ -121,7 +94,7 @@ def trace_exhibit(allocation: Allocation) -> Exhibit:
     )
 
 
-def table_exhibits(subject: ReportSubject) -> Iterator[Exhibit]:
+def table_exhibits(subject: CondensedTable) -> Iterator[Exhibit]:
     """Yield the exhibits that a condensed table has data for."""
     classes, class_rows, allocation = subject.classes, subject.class_rows, subject.allocation
     yield shares_exhibit(classes, class_rows, [int(count) for count in allocation.counts])

@@ -16,8 +16,9 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.exhibits import ReportSubject, stages_exhibit, table_exhibits
+from c2tc_pipeline.reports.exhibits import stages_exhibit, table_exhibits
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable, columns
 from c2tc_pipeline.reports.picture import ClassStyle, class_styles
 
@@ -55,17 +56,8 @@ def render_page(template: str, kind: str, name: str, **values: Any) -> str:
     return _environment().get_template(template).render(kind=kind, name=name, **values)
 
 
-def render_report(table: ReportSubject) -> str:
-    """Return a condensed table's report as one self-contained HTML page; the same table gives the same text.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline import condense
-    >>> rows = pd.DataFrame({"x": range(100), "y": ["a"] * 80 + ["b"] * 20})
-    >>> page = render_report(condense(rows, label="y", ratio=0.1, roles={"x": "numeric"}, name="visits"))
-    >>> "<title>Condensed table: visits</title>" in page, "1 : 10" in page
-    (True, True)
-    """
+def render_report(table: CondensedTable) -> str:
+    """Return a condensed table's report as one self-contained HTML page; the same table gives the same text."""
     summary = table.summary
     part = table_values(table, MAX_ROWS, scores_table(pd.DataFrame(summary.get("scores", []))))
     part["explanation"] = explanation([table])
@@ -78,7 +70,7 @@ def render_report(table: ReportSubject) -> str:
     return render_page("report.html", "Condensed table", name, part=part, **ending_values(table, settings))
 
 
-def table_values(table: ReportSubject, max_rows: int, scores: ShownTable | None) -> dict[str, Any]:
+def table_values(table: CondensedTable, max_rows: int, scores: ShownTable | None) -> dict[str, Any]:
     """Return the values that the template's ``condensed`` macro shows of one condensed table."""
     return {
         "tiles": _tiles(table),
@@ -92,7 +84,7 @@ def table_values(table: ReportSubject, max_rows: int, scores: ShownTable | None)
     }
 
 
-def ending_values(table: ReportSubject, settings: Mapping[str, Any]) -> dict[str, ShownTable]:
+def ending_values(table: CondensedTable, settings: Mapping[str, Any]) -> dict[str, ShownTable]:
     """Return the tables at the end of a page: columns, settings and versions."""
     pairs = columns("name", "value")
     return {
@@ -102,7 +94,7 @@ def ending_values(table: ReportSubject, settings: Mapping[str, Any]) -> dict[str
     }
 
 
-def explanation(tables: Iterable[ReportSubject]) -> str:
+def explanation(tables: Iterable[CondensedTable]) -> str:
     """Explain the headline numbers of these tables."""
     tables = list(tables)
     gammas = dict.fromkeys(wording.number(table.allocation.gamma) for table in tables)
@@ -112,13 +104,13 @@ def explanation(tables: Iterable[ReportSubject]) -> str:
     return " ".join(sentences)
 
 
-def repeated_rows(table: ReportSubject) -> Mapping[str, int]:
+def repeated_rows(table: CondensedTable) -> Mapping[str, int]:
     """Return the counts of rows that repeat a record; tables stored without them have their singletons."""
     singletons = int((table.weight == 1).sum())
     return table.summary.get("repeated_rows", {"total": singletons, "singletons": singletons})
 
 
-def _tiles(table: ReportSubject) -> list[tuple[str, str, str]]:
+def _tiles(table: CondensedTable) -> list[tuple[str, str, str]]:
     """Return the headline numbers as title, value and remark."""
     summary, repeated = table.summary, repeated_rows(table)
     rows_in, rows_out = int(summary["rows_in"]), int(summary["rows_out"])
@@ -131,16 +123,12 @@ def _tiles(table: ReportSubject) -> list[tuple[str, str, str]]:
         "medoids": ("medoid", "medoids"),
         "coincidences": ("by coincidence", "by coincidence"),
     }
-    reasons = [wording.counted(repeated[name], *forms) for name, forms in names.items() if repeated.get(name)]
+    reasons = ", ".join(wording.counted(repeated[name], *forms) for name, forms in names.items() if repeated.get(name))
     rows = f"{wording.count(rows_in)} → {wording.count(rows_out)}"
     return [
         ("Rows", rows, wording.one_in(rows_in, rows_out)),
         ("Objective", wording.number(summary.get("objective")), quality),
-        (
-            "Rows that repeat a record",
-            wording.count(repeated["total"]),
-            ", ".join(reasons) or "none equals a source row",
-        ),
+        ("Rows that repeat a record", wording.count(repeated["total"]), reasons or "none equals a source row"),
     ]
 
 
@@ -148,7 +136,7 @@ def _class_cell(style: ClassStyle) -> Cell:
     return Cell(wording.shortened(style.label, 120), colour=style.colour)
 
 
-def _classes_table(table: ReportSubject) -> ShownTable:
+def _classes_table(table: CondensedTable) -> ShownTable:
     rows, counts = np.asarray(table.class_rows), np.asarray(table.allocation.counts)
     numbers = ("source rows", "share", "condensed rows", "share", "source rows behind one")
     body = [
@@ -169,7 +157,7 @@ def _classes_table(table: ReportSubject) -> ShownTable:
     )
 
 
-def _columns_table(table: ReportSubject) -> ShownTable:
+def _columns_table(table: CondensedTable) -> ShownTable:
     body = [
         (
             wording.shortened(row["column"], 160),
@@ -189,7 +177,7 @@ def _columns_table(table: ReportSubject) -> ShownTable:
     )
 
 
-def _rows_table(table: ReportSubject, max_rows: int) -> ShownTable:
+def _rows_table(table: CondensedTable, max_rows: int) -> ShownTable:
     """Return the first condensed rows in the original schema, the label first."""
     original, label = table.original, table.label_name
     features = [name for name in original.columns if name != label]
@@ -247,7 +235,7 @@ def scores_table(means: pd.DataFrame) -> ShownTable | None:
     )
 
 
-def class_scores_table(table: ReportSubject, scores: pd.DataFrame) -> ShownTable | None:
+def class_scores_table(table: CondensedTable, scores: pd.DataFrame) -> ShownTable | None:
     """Return the F1 of each class by model and training set, from one row per trained model; None without scores."""
     if scores.empty:
         return None

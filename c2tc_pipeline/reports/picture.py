@@ -124,7 +124,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class ClassStyle:
-    """How a class is shown; ``named`` classes have a colour of their own, the others share one grey."""
+    """Label and colour of a class; ``named`` classes have a colour of their own, the others share one grey."""
 
     label: str
     colour: str

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.exhibits import TITLES, ReportSubject, means_by_ratio, ratio_exhibit, timeless_means
+from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit, timeless_means
 from c2tc_pipeline.reports.html import (
     class_scores_table,
     ending_values,
@@ -27,19 +28,9 @@ MAX_ROWS = 200
 
 
 def render_table_report(
-    name: str, tables: Mapping[float, ReportSubject], scores: Mapping[float, pd.DataFrame] | None = None
+    name: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame] | None = None
 ) -> str:
-    """Return the report of a table as one self-contained HTML page over all its ratios.
-
-    Examples
-    --------
-    >>> from c2tc_pipeline import condense
-    >>> rows = pd.DataFrame({"x": range(100), "y": ["a"] * 80 + ["b"] * 20})
-    >>> tables = {ratio: condense(rows, label="y", ratio=ratio, roles={"x": "numeric"}) for ratio in (0.1, 0.2)}
-    >>> page = render_table_report("numbers", tables)
-    >>> "<title>Condensed table: numbers</title>" in page, page.count("Condensed rows")
-    (True, 2)
-    """
+    """Return the report of a table as one self-contained HTML page over all its ratios."""
     if not tables:
         raise InputError(f"Table {name!r} has no condensed table to report on; condense it at one ratio at least.")
     tables = {ratio: tables[ratio] for ratio in sorted(tables)}
@@ -72,7 +63,7 @@ def _anchor(ratio: float) -> str:
     return f"ratio-{wording.ratio(ratio)}"
 
 
-def _headline(tables: Mapping[float, ReportSubject]) -> ShownTable:
+def _headline(tables: Mapping[float, CondensedTable]) -> ShownTable:
     """Return the headline numbers, one row per ratio, each linked to its section."""
     numbers = ("rows in", "rows out", "kept", "objective", "lower bound", "gap", "singletons", "repeated")
     body = []

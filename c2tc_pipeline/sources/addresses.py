@@ -18,14 +18,13 @@ from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.csv_files import CsvSource
-from c2tc_pipeline.sources.duckdb_files import DuckdbSource
+from c2tc_pipeline.sources.database_files import DuckdbSource, SqliteSource
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.openml import OpenmlSource
 from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.postgresql import PostgresSource
 from c2tc_pipeline.sources.source import Source
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
-from c2tc_pipeline.sources.sqlite_files import SqliteSource
 
 SOURCES: list[type[Source]] = [
     OpenmlSource,
@@ -33,7 +32,7 @@ SOURCES: list[type[Source]] = [
     SqliteSource,
     DuckdbSource,
     CsvSource,
-    # These two accept much: any scheme, and any folder, for which a server may have to be asked.
+    # Last, because these two accept any scheme and any folder, for which a server may be queried.
     SqlalchemySource,
     ParquetSource,
 ]
@@ -64,21 +63,13 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
 
 
 def resolve_address(address: str, folder: Path) -> str:
-    """Return an address whose relative path, if it has one, starts in a folder.
-
-    Examples
-    --------
-    >>> resolve_address("adult.csv", Path("data")), resolve_address("sqlite:///a.db?table=t", Path("data"))
-    ('data/adult.csv', 'sqlite:///data/a.db?table=t')
-    >>> resolve_address("openml:1590", Path("data"))
-    'openml:1590'
-    """
+    """Return an address whose relative path, if it has one, starts in a folder."""
     for kind in SOURCES:
         resolved = kind.resolve(address, folder)
         if resolved is not None:
             return resolved
     path, question, _ = address.partition("?")
-    # What looks like an address and is none is no path either: it may hold a password.
+    # An unknown scheme: not a path, and it may hold a password.
     if "://" in path:
         return address
     return os.path.join("" if folder == Path() else folder, address) if question else str(folder / address)
@@ -87,10 +78,6 @@ def resolve_address(address: str, folder: Path) -> str:
 def address_of(described: Mapping[str, Any]) -> str:
     """Return the address of a source that a catalogue describes field by field.
 
-    Examples
-    --------
-    >>> address_of({"postgresql": {"table": "public.people", "dsn_env": "WAREHOUSE"}})
-    'postgresql://?table=public.people&dsn_env=WAREHOUSE'
     >>> address_of({"sqlite": {"file": "people.db", "table": "people"}}), address_of({"openml": 1590})
     ('sqlite:///people.db?table=people', 'openml:1590')
     """

@@ -130,11 +130,7 @@ class Dialect:
 
 
 def find_dialect(location: Location) -> Dialect:
-    """Find delimiter and header from the first rows of a file.
-
-    The delimiter is the one that divides the first rows into the most fields, the same number in each; where none does,
-    the one that divides the header into the most.
-    """
+    """Find delimiter and header from the first rows: the delimiter that gives most fields, if possible equally many."""
     with _opened(location) as stream:
         sample = stream.read(_SAMPLE_BYTES + 1)
         is_whole = len(sample) <= _SAMPLE_BYTES
@@ -217,11 +213,7 @@ class _RowTooLong(Exception):
 
 
 class _Rows:
-    """Rows of a CSV file with their numbers, one at a time.
-
-    Read as latin-1, so that rows can be counted whatever bytes they hold: delimiters, quotation marks and line ends are
-    the same bytes as in UTF-8.
-    """
+    """Rows of a CSV file with their numbers, read as latin-1, so that rows of any bytes can be counted."""
 
     def __init__(self, stream: BinaryIO, delimiter: str) -> None:
         self._text = io.TextIOWrapper(stream, encoding="latin-1", newline="")
@@ -264,7 +256,7 @@ class _Rows:
 def _find_fault(
     stream: BinaryIO, shown: str, delimiter: str, names: Sequence[str], *, only_unclosed: bool = False
 ) -> str | None:
-    """Say in one sentence what is wrong with a CSV file, in which row and column; None when nothing is found."""
+    """Return a sentence on the first fault of a CSV file, with its row and column, or None."""
     rows, width, long_row = _Rows(stream, delimiter), len(names), None
     with _fields_of_any_length():
         try:

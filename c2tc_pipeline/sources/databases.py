@@ -1,22 +1,17 @@
-"""What sources in databases share: the table or query to read, addresses without secrets, and database files."""
+"""Shared parts of sources in databases: the table or query to read, and addresses of servers without secrets."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.sources.location import Location, carries_user, is_file_address, refuse_user, without_secrets
+from c2tc_pipeline.sources.location import carries_user, without_secrets
 from c2tc_pipeline.sources.source import Source
-from c2tc_pipeline.storage.artefact import ScratchDirectory
-from c2tc_pipeline.storage.hashing import hash_json
 
 # Parts of the names of settings whose values are secret.
 _SECRET = ("pass", "pwd", "token", "secret", "credential", "access_key", "api_key", "apikey", "private_key")
@@ -69,96 +64,9 @@ def checked_fields(kind: str, fields: Any, known: set[str]) -> str:
     return f"?{urlencode(given, quote_via=quote)}" if given else ""
 
 
-class DatabaseFile(Source):
-    """Base of sources that are a table or query of a file that is a database.
-
-    A remote file is copied before it is read. Without table and query the file's only table is read.
-    """
-
-    def __init__(self, location: Location, selection: Selection) -> None:
-        self.location = location
-        self._selection = selection
-
-    @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
-        path, _, rest = address.partition("?")
-        prefix = f"{cls.kind}://"
-        if path.startswith(prefix):
-            refuse_user(address)
-            location = Location("file", path.removeprefix(prefix).removeprefix("/"))
-        elif is_file_address(path) and path.lower().endswith(cls.endings):
-            location = Location.parse(path, storage_options)
-        else:
-            return None
-        settings = dict(parse_qsl(rest, keep_blank_values=True))
-        if unknown := sorted(set(settings) - {"table", "query"}):
-            raise InputError(
-                f"The source {without_secrets(path)} has the setting {unknown[0]!r}; there are table and query only."
-            )
-        return cls(location, Selection(settings.get("table"), settings.get("query")))
-
-    @classmethod
-    def address_of(cls, fields: Any) -> str:
-        settings = checked_fields(cls.kind, fields, {"file", "table", "query"})
-        return f"{cls.kind}:///{fields.get('file', '')}{settings}"
-
-    @classmethod
-    def resolve(cls, address: str, folder: Path) -> str | None:
-        path, question, rest = address.partition("?")
-        prefix = f"{cls.kind}://"
-        if not path.startswith(prefix) or carries_user(address):
-            return None
-        return f"{prefix}/{folder / path.removeprefix(prefix).removeprefix('/')}{question}{rest}"
-
-    @property
-    def shown(self) -> str:
-        return str(self.location) + (f"?{self._selection}" if self._selection != Selection() else "")
-
-    @property
-    def name(self) -> str:
-        return self._selection.name if self._selection.table is not None else self.location.stem(self.endings)
-
-    def version(self) -> str:
-        states = [self.location.version()]
-        if self.location.scheme == "file":
-            # What is written but not yet part of the file is in a log beside it.
-            logs = [Path(self.location.path + ending) for ending in ("-wal", ".wal")]
-            states += [Location("file", str(log)).version() for log in logs if log.is_file() and log.stat().st_size]
-        # Not the size in bytes at the beginning: other tables of the file add to it.
-        return f"db-{hash_json(states)[:32]}"
-
-    @contextmanager
-    def local_file(self) -> Iterator[Path]:
-        """Yield the path of the file, or of a temporary copy."""
-        if self.location.scheme == "file":
-            # Opened only for its errors, whose messages are ours.
-            with self.location.open():
-                pass
-            yield Path(self.location.path)
-            return
-        with ScratchDirectory() as folder:
-            path = Path(folder) / (self.location.name or "file")
-            with self.location.open() as remote, path.open("wb") as copy:
-                shutil.copyfileobj(remote, copy, 1 << 22)
-            yield path
-
-    def checked_selection(self, tables: list[str]) -> Selection:
-        """Return what to read, given the file's tables; refuse a choice among several."""
-        if self._selection != Selection():
-            return self._selection.checked(self.shown)
-        if len(tables) != 1:
-            listed = ", ".join(repr(name) for name in tables[:10]) or "none"
-            raise InputError(f"The file {self.shown} holds several tables or none ({listed}); name one with ?table=.")
-        return Selection(table=tables[0])
-
-
 @dataclass(frozen=True)
 class ServerAddress:
-    """The address of a table or query on a database server.
-
-    With ``dsn_env`` the environment variable of that name holds the address of the database, password and all;
-    otherwise ``url`` has no password.
-    """
+    """The address of a table or query on a database server; ``url`` has a password only if it is from ``dsn_env``."""
 
     shown: str
     selection: Selection

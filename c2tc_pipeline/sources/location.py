@@ -1,8 +1,4 @@
-"""Open files at a local path, ``s3://`` or ``memory://``, tell their version, and keep secrets out of messages.
-
-File formats don't belong here. Messages never show user names, passwords or signatures of an address, nor storage
-options.
-"""
+"""Open files at a local path, ``s3://`` or ``memory://`` and return their version; messages never show secrets."""
 
 from __future__ import annotations
 
@@ -80,11 +76,7 @@ class Location:
                 yield cast("BinaryIO", remote)
 
     def version(self) -> str:
-        """Return a mark of the file's present state: its size in bytes, then what tells one state from another.
-
-        Locally that is the time of the last change and the inode: a file renamed over another may have the same size
-        and time. On S3 it is the ETag.
-        """
+        """Return a version of the file: its size, then locally its time and inode, on S3 its ETag."""
         with self.open() as file:
             if self.scheme == "file":
                 state = os.fstat(file.fileno())
@@ -101,7 +93,7 @@ class Location:
             return hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
 
     def is_folder(self) -> bool:
-        """Whether this is a folder, or on S3 the beginning of several keys."""
+        """Return whether this is a folder, or on S3 the beginning of several keys."""
         if self.scheme == "file":
             try:
                 return Path(self.path).is_dir()
@@ -191,7 +183,7 @@ class Location:
 
 
 def is_file_address(address: str) -> bool:
-    """Whether an address is a path or has the scheme of a file."""
+    """Return whether an address is a path or has the scheme of a file."""
     scheme, found, _ = address.partition("://")
     return not found or scheme in ("file", *REMOTE_SCHEMES)
 
@@ -199,8 +191,7 @@ def is_file_address(address: str) -> bool:
 def without_secrets(address: str) -> str:
     """Return an address without user name, password, query and fragment, in one line.
 
-    Passwords are written into addresses as they are, with characters that should have been encoded, so no parser of
-    addresses is trusted to find where one ends. Where that can't be decided, nothing is shown.
+    Passwords may hold characters that should have been encoded, so no URL parser is used; in doubt nothing is shown.
     """
     scheme, found, rest = address.partition("://")
     if not found:
@@ -215,7 +206,7 @@ def without_secrets(address: str) -> str:
 
 
 def carries_user(address: str) -> bool:
-    """Whether there is a user name, with or without a password, before the host of an address."""
+    """Return whether there is a user name, with or without a password, before the host of an address."""
     place = _SETTINGS.split(address.partition("://")[2])[0]
     host = place.partition("/")[0]
     # In a password that is not encoded there may be slashes.

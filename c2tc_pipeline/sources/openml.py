@@ -1,7 +1,4 @@
-"""OpenML tables, by number or by the name of one of the paper's tables: downloaded once as Parquet and then cached.
-
-What OpenML publishes under a number does not change. ``C2TC_OPENML_URL`` is the address of another server with its API.
-"""
+"""OpenML tables, by number or by the name of one of the paper's tables: downloaded once as Parquet and then cached."""
 
 from __future__ import annotations
 
@@ -85,7 +82,7 @@ class OpenmlSource(Source):
         return self._file().header()
 
     def version(self) -> str:
-        """Return a mark of the number and of OpenML's checksum; offline too, once it was downloaded."""
+        """Return a hash of the number and of OpenML's checksum; works offline once downloaded."""
         described = self._description()
         marks = [self.number, described.get("version"), described.get("md5_checksum")]
         return f"db-{hash_json(marks)[:32]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from c2tc_pipeline.common.errors import InputError
@@ -136,12 +136,12 @@ def _schema(file: ParquetFile, shown: str, *, is_part: bool) -> pa.Schema:
             for field in fields
         ]
     plain = pipeline_schema(pa.schema([field.with_nullable(True).remove_metadata() for field in fields]))
-    told = plain.with_metadata({b"pandas": json.dumps({**described, "index_columns": []}).encode()})
-    return told if _is_plausible(told) else plain
+    described_schema = plain.with_metadata({b"pandas": json.dumps({**described, "index_columns": []}).encode()})
+    return described_schema if _is_plausible(described_schema) else plain
 
 
 def _is_plausible(schema: pa.Schema) -> bool:
-    """Whether pandas can apply the types that a file's metadata claim; the values are complete without them."""
+    """Return whether pandas can apply the types that a file's metadata claim; the values are complete without them."""
     try:
         return [str(name) for name in schema.empty_table().to_pandas().columns] == schema.names
     except Exception:
@@ -150,13 +150,11 @@ def _is_plausible(schema: pa.Schema) -> bool:
 
 def _pandas_metadata(file: ParquetFile) -> dict[str, Any]:
     """Return the metadata that pandas wrote into a file; it may hold anything, so it is only a hint."""
-    try:
-        told = file.schema_arrow.pandas_metadata
-    except ValueError:
-        told = None
-    if not isinstance(told, dict) or not isinstance(told.get("index_columns"), list):
-        return {"index_columns": []}
-    return told
+    found = None
+    with suppress(ValueError):
+        found = file.schema_arrow.pandas_metadata
+    is_valid = isinstance(found, dict) and isinstance(found.get("index_columns"), list)
+    return found if is_valid else {"index_columns": []}
 
 
 def _ranges(file: ParquetFile) -> list[tuple[str, int, int]]:
@@ -224,12 +222,8 @@ def _opened(location: Location) -> Iterator[ParquetFile]:
             is_remote = location.scheme != "file"
             in_pieces = not is_remote and stream.seek(0, os.SEEK_END) > _LARGE_FILE
             stream.seek(0)
-            yield pq.ParquetFile(
-                stream,
-                page_checksum_verification=True,
-                pre_buffer=is_remote,
-                buffer_size=1 << 20 if in_pieces else 0,
-            )
+            size = 1 << 20 if in_pieces else 0
+            yield pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=is_remote, buffer_size=size)
         except InputError:
             raise
         except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:

@@ -46,13 +46,7 @@ FROM parts JOIN pg_class AS c ON c.oid = id LEFT JOIN pg_stat_all_tables AS s ON
 
 
 class PostgresSource(ServerSource):
-    """A table, view or query of a PostgreSQL database.
-
-    Notes
-    -----
-    A table has no order of its own. Its rows come in the order in which they are stored, which is that of insertion
-    until rows are changed; use a query with ORDER BY where the order matters.
-    """
+    """A table, view or query of a PostgreSQL database; rows of a table come in the order in which they are stored."""
 
     kind = "postgresql"
 
@@ -78,7 +72,7 @@ class PostgresSource(ServerSource):
         return self.retried(read)
 
     def version(self) -> str:
-        """Return a mark of the table's counters; for a query or a view of its content, since nothing is cheaper."""
+        """Return a hash of the table's counters; of the content for a query or a view."""
         table = self._address.selection.table
         state = self.retried(lambda: self._state(table)) if table is not None else None
         return f"db-{hash_json(state)[:32]}" if state is not None else super().version()

@@ -37,7 +37,7 @@ class TableHeader:
 
 
 class Source(ABC):
-    """One table somewhere.
+    """One table in a file, a database or on a server.
 
     A subclass needs :meth:`from_address`, :attr:`shown`, :attr:`name`, :meth:`header` and :meth:`batches`.
 
@@ -100,9 +100,8 @@ class Source(ABC):
     def version(self) -> str:
         """Return a mark of the source's present state, as cheap as the source allows; by default of its content.
 
-        Another state may have the same content, and then the digest is the same. It holds letters, digits and ``-``, at
-        most 63 of them, so that it can be a tag. It begins with the size in bytes where content of another size is
-        other content for sure.
+        It holds at most 63 letters, digits and ``-``, so that it can be a tag, and begins with the size in bytes where
+        another size means other content.
         """
         return f"db-{self.digest()[:32]}"
 

@@ -30,7 +30,7 @@ KEPT_BYTES = 1 << 24
 
 
 class CellType(StrEnum):
-    """What the cells of a column are."""
+    """Types of cells."""
 
     EMPTY = "empty"
     BOOLEAN = "boolean"
@@ -81,9 +81,8 @@ _PYTHON_TYPES: tuple[tuple[tuple[type, ...], CellType], ...] = (
 class TextColumn:
     """Decides the type of a column of text, batch by batch, and converts its cells.
 
-    In this order: true/false, integers of 64 bits, numbers, ISO dates and times, text. Blanks around numbers are
-    ignored. Integers too large for 64 bits stay text, since a float would change them. Where fields are not separated
-    by commas, 1.234,5 is a number.
+    In this order: true/false, 64-bit integers, numbers, ISO dates and times, text. Larger integers stay text, since a
+    float would change them. Where fields are not separated by commas, 1.234,5 is a number.
     """
 
     def __init__(self, delimiter: str = ",") -> None:
@@ -93,7 +92,7 @@ class TextColumn:
         self._is_empty = True
 
     def add(self, text: pa.Array) -> None:
-        """Take more cells into account; missing cells are null."""
+        """Narrow the possible types by more cells; missing cells are null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -157,8 +156,8 @@ def typed_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of Python values as batches of one schema; at least one batch.
 
-    A query is answered once, so rows are kept until all of them have decided the types. ``declared`` names columns that
-    the database calls boolean or datetime but delivers as integers or text.
+    Rows are kept until all of them have decided the types. ``declared`` names columns that a database calls boolean or
+    datetime but delivers as integers or text.
     """
     import pyarrow as pa
 
@@ -199,7 +198,7 @@ class _PythonColumn:
         self._is_flag = True
 
     def array(self, cells: Sequence[Any]) -> pa.Array:
-        """Take cells into account, and return them in the narrowest type that holds these."""
+        """Widen the type for these cells, and return them in the narrowest type that holds them."""
         kinds = {_cell_type(python) for python in {type(cell) for cell in cells} - {type(None)}}
         with_bytes = CellType.BYTES in kinds or self._cells is CellType.BYTES
         values, kind = _python_array(cells, reduce(_joined, sorted(kinds), CellType.EMPTY))
@@ -234,10 +233,8 @@ def _joined(first: CellType, second: CellType) -> CellType:
         return first
     if first is CellType.EMPTY:
         return second
-    for widening in (
-        (CellType.BOOLEAN, CellType.INTEGER, CellType.NUMBER),
-        (CellType.DATETIME, CellType.ZONED_DATETIME),
-    ):
+    numbers = (CellType.BOOLEAN, CellType.INTEGER, CellType.NUMBER)
+    for widening in (numbers, (CellType.DATETIME, CellType.ZONED_DATETIME)):
         if first in widening and second in widening:
             return max(first, second, key=widening.index)
     return CellType.TEXT
@@ -289,16 +286,15 @@ def pipeline_type(kind: pa.DataType, *, widened: bool = False) -> pa.DataType:
         return pa.float64()
     if types.is_date(kind):
         return pa.timestamp("us")
-    if widened:
-        if types.is_integer(kind) and kind != pa.uint64():
-            return pa.int64()
-        if types.is_dictionary(kind):
-            return pipeline_type(kind.value_type, widened=True)
-        if types.is_large_string(kind) or types.is_string_view(kind):
-            return pa.string()
-        if types.is_timestamp(kind):
-            return pa.timestamp("us", kind.tz)
-    return kind
+    if not widened:
+        return kind
+    if types.is_dictionary(kind):
+        return pipeline_type(kind.value_type, widened=True)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.int64() if types.is_integer(kind) and kind != pa.uint64() else kind
 
 
 def pipeline_schema(schema: pa.Schema, *, widened: bool = False) -> pa.Schema:
@@ -329,7 +325,7 @@ def with_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterato
 
 
 class ValuesHash:
-    """Hash of a table's values: of names, types and cells in order, however they are divided into batches."""
+    """Hash of a table's names, types and cells in order; the division into batches does not matter."""
 
     def __init__(self) -> None:
         self._schema: list[list[str]] = []

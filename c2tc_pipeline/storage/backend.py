@@ -1,8 +1,7 @@
 """Files in a storage root through fsspec: a local directory, an S3 bucket or this process's memory.
 
-Every file appears whole or not at all. Local directories are used in place; files of other places pass through a
-temporary directory and are uploaded whole, since an s3fs handle publishes what it has when an exception interrupts it.
-Messages never show credentials, nor text of the client libraries, which might.
+Every file appears whole or not at all: files of remote places pass through a temporary directory, since an s3fs handle
+publishes what it has when an exception interrupts it. Messages never show credentials or text of client libraries.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class Backend:
         return f"{self.root.removesuffix('/')}/{path}"
 
     def exists(self) -> bool:
-        """Tell whether the root is there: the local directory, or elsewhere any file."""
+        """Return whether the root exists: the local directory, or elsewhere any file."""
         return bool(self.stored_files("")) if self.local is None else self.local.is_dir()
 
     def read_bytes(self, path: str, start: int | None = None, stop: int | None = None) -> bytes:

@@ -1,8 +1,4 @@
-"""Content-addressed cache: costly results under the hash of what determines them.
-
-An entry is an artefact (:mod:`c2tc_pipeline.storage.artefact`), verified on every read. A damaged entry is removed,
-computed again and reported.
-"""
+"""Content-addressed cache of costly results; a damaged entry is removed, computed again and reported."""
 
 from __future__ import annotations
 
@@ -45,14 +41,13 @@ class ContentCache:
     ) -> CacheLookup[T]:
         """Return the entry for a key, a hexadecimal hash; compute and store it if it is absent or damaged."""
         entry = self._entry(kind, key)
-        damaged = False
-        if entry.exists():
+        damaged = entry.exists()
+        if damaged:
             try:
                 verify_directory(entry, kind=kind)
                 return CacheLookup(read(entry), hit=True)
             except Exception:
                 # Any exception: what libraries raise for unreadable files can't be enumerated.
-                damaged = True
                 discard_directory(entry)
         value = compute()
         # Another process may have stored an equal entry first; and a cache that can't be written (full, read-only)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 
 def hash_json(value: Any) -> str:
@@ -25,15 +24,6 @@ def hash_array(array: np.ndarray) -> str:
     # Viewed as plain bytes, because datetime arrays do not export a buffer.
     digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def hash_frame(frame: pd.DataFrame) -> str:
-    """Return the hash of a table's column names, dtypes and values; the index is ignored."""
-    columns = [
-        [str(name), str(column.dtype), hash_array(pd.util.hash_pandas_object(column, index=False).to_numpy())]
-        for name, column in frame.items()
-    ]
-    return hash_json([len(frame), columns])
 
 
 def hash_file(path: Path) -> str:

@@ -1,9 +1,8 @@
 """Verify everything that is stored against its manifests, and collect leftovers and old versions by age.
 
-A collector must not remove files that a writer is about to publish. It removes only what has not changed for a given
-time; and as clocks may be wrong, it first takes the number under which such a writer could publish
-(:meth:`~c2tc_pipeline.storage.store.ArtefactStore.take_number`). A misjudged writer finds its number taken and stores
-its files again. An old version is removed only when its successor has been visible for the same time.
+Files that a writer is about to publish must stay: only what has not changed for a given time is removed, and as clocks
+may be wrong, the number under which such a writer could publish is taken first, so that it stores its files again. An
+old version is removed only when its successor has been visible for the same time.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def damage_of(path: Path, entry: Mapping[str, Any]) -> str | None:
 
 
 def _is_entry(entry: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest's entry is complete and its name stays below the artefact's directory."""
+    """Return whether a manifest's entry is complete and its name stays below the artefact's directory."""
     name, size, digest = entry["name"], entry["size"], entry["sha256"]
     path = PurePosixPath(name)
     stays_inside = bool(path.parts) and not path.is_absolute() and ".." not in path.parts

@@ -2,10 +2,8 @@
 
 A writer stores its files under an id of its own, ``<key>/data/<writer>/``, which ends with the id of its run. Then one
 manifest, ``<key>/manifests/<number>.json``, makes the version visible. Its number follows the newest one that was
-taken before the files were stored, and no version may have been published since the writer's work began: a writer that
-was overtaken is refused, however late it comes. Readers take the highest manifest and check every file against it.
-No number is used twice and no clock is read. Manifests are kept; ``<number>.collected`` marks a version whose files
-were collected (:mod:`c2tc_pipeline.storage.maintenance`).
+taken before the files were stored; a writer that was overtaken since its work began is refused. Readers take the
+highest manifest and check every file against it. ``<number>.collected`` marks a version whose files were collected.
 """
 
 from __future__ import annotations
@@ -147,7 +145,7 @@ class ArtefactStore:
         return sorted(taken - collected)
 
     def take_number(self, key: str, number: int) -> None:
-        """Take a number without publishing, so that a writer that is storing files can't publish under it."""
+        """Reserve a number without publishing, so that a writer that is storing files can't publish under it."""
         writer = f"W{uuid.uuid4().hex}"
         place = {"key": check_key(key), "version": number, "writer": writer}
         self.backend.put_if_absent(

@@ -261,15 +261,7 @@ def _copied_to_file(batches: Iterator[pa.RecordBatch]) -> tuple[list[str], OpenB
 
 
 def regrouped(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Yield batches in groups of this many rows, the last group of the rest; nothing is copied.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> batches = [pa.record_batch({"a": range(size)}) for size in (1, 5, 2)]
-    >>> [[batch.num_rows for batch in group] for group in regrouped(batches, 3)]
-    [[1, 2], [3], [2]]
-    """
+    """Yield batches in groups of this many rows, the last group of the rest; nothing is copied."""
     group: list[pa.RecordBatch] = []
     room, started = rows, False
     for batch in batches:
@@ -290,15 +282,7 @@ def read_table(
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Read a table of any kind of source into memory.
-
-    Examples
-    --------
-    >>> path = Path(tempfile.mkdtemp()) / "people.csv"
-    >>> _ = path.write_text("zip,age\\n00501,31\\n10001,\\n")
-    >>> read_table(path).dtypes.astype(str).to_dict()
-    {'zip': 'str', 'age': 'Int64'}
-    """
+    """Read a table of any kind of source into memory."""
     opened = open_source(source, storage_options)
     # Nothing is returned before all of it was read, so that a second try is safe.
     return with_retries(lambda: frame_of(opened.batches(columns), opened.shown), opened.tries)
@@ -310,14 +294,7 @@ def peek_table(source: str | Path, *, storage_options: Mapping[str, Any] | None 
 
 
 def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:
-    """Convert Arrow batches to one DataFrame; integers and booleans keep their types where cells are missing.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> frame_of([pa.record_batch({"a": [1, None]}), pa.record_batch({"a": [3]})], "t.csv")["a"].dtype
-    Int64Dtype()
-    """
+    """Convert Arrow batches to one DataFrame; integers and booleans keep their types where cells are missing."""
     import pyarrow as pa
 
     # In a list, so that the conversion holds the only reference.
@@ -363,14 +340,7 @@ def most_table_bytes() -> int:
 
 
 def in_one_piece(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose Arrow strings are one chunk each: Arrow joins all chunks whenever rows are picked.
-
-    Examples
-    --------
-    >>> parts = pd.concat([pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": ["y"]})], ignore_index=True)
-    >>> in_one_piece(parts)["a"].array.__arrow_array__().num_chunks
-    1
-    """
+    """Return a table whose Arrow strings are one chunk each: Arrow joins all chunks whenever rows are picked."""
     joined = frame
     for position, (_, column) in enumerate(frame.items()):
         array = column.array

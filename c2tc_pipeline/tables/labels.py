@@ -34,16 +34,7 @@ class LabelClasses:
 
 
 class LabelGatherer:
-    """Gathers the classes of a label column block by block.
-
-    Examples
-    --------
-    >>> gatherer = LabelGatherer("y")
-    >>> [gatherer.add(pd.Series(labels), np.arange(2)).tolist() for labels in (["no", "yes"], ["no"])]
-    [[0, 1], [0]]
-    >>> gatherer.classes([]).rows.tolist()
-    [2, 1]
-    """
+    """Gathers the classes of a label column block by block."""
 
     def __init__(self, name: str) -> None:
         self._name = name

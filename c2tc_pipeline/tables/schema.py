@@ -65,12 +65,6 @@ def derive_schema(table: Table) -> DataFrameSchema:
 
     Every kept column must be there with the kind of values its role asks for, missing values only where some were seen;
     the label must be there and one of the known classes. Further columns are allowed.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [31, 45, 28], "y": ["no", "yes", "no"]})
-    >>> list(derive_schema(learn_table(Blocks.of_frame(frame), label="y")).columns)
-    ['age', 'y']
     """
     columns = tuple(
         _ColumnDocument(
@@ -86,17 +80,7 @@ def derive_schema(table: Table) -> DataFrameSchema:
 
 
 def check_schema(blocks: Blocks, schema: DataFrameSchema) -> list[SchemaFailure]:
-    """Check all labelled rows of a delivery against a schema, and return what does not fit, column by column.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [31, 45, 28], "y": ["no", "yes", "no"]})
-    >>> schema = derive_schema(learn_table(Blocks.of_frame(frame), label="y"))
-    >>> for failure in check_schema(Blocks.of_frame(pd.DataFrame({"age": [31, None], "y": ["no", "maybe"]})), schema):
-    ...     print(failure.column, failure.check, failure.count, *failure.first_cases)
-    age not_missing 1 data row 2 (the first is 1)
-    y known_class 1 maybe
-    """
+    """Check all labelled rows of a delivery against a schema, and return what does not fit, column by column."""
     document = _Document.model_validate((schema.metadata or {})[_OUR_KEY])
     found: dict[tuple[str, str], SchemaFailure] = {}
     start = 0
@@ -141,26 +125,12 @@ def _failures(frame: pd.DataFrame, schema: DataFrameSchema) -> list[SchemaFailur
 
 
 def baseline_of(spec: TableSpec) -> str:
-    """Return the hash that identifies a table's baseline: deliveries are checked only against schemas of the same one.
-
-    Examples
-    --------
-    >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> baseline_of(spec) == baseline_of(spec.model_copy(update={"label": "z"}))
-    False
-    """
+    """Return the hash of a table's baseline: deliveries are checked only against schemas of the same baseline."""
     return hash_json([spec.label, {name: str(role) for name, role in spec.roles.items()}, spec.checks.baseline])
 
 
 def unfit(blocks: Blocks, spec: TableSpec, schema: str | None) -> list[SchemaFailure]:
-    """Return what is wrong with a delivery: against the schema of the baseline (None for the first one), or unusable.
-
-    Examples
-    --------
-    >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> unfit(Blocks.of_frame(pd.DataFrame({"x": [1.5, 2.5], "y": ["a", "a"]})), spec, None)[0].check
-    'usable'
-    """
+    """Return what is wrong with a delivery: against the baseline's schema (None for the first one), or unusable."""
     failures = fit_failures(blocks, spec, schema)
     if failures:
         return failures
@@ -179,15 +149,7 @@ def fit_failures(blocks: Blocks, spec: TableSpec, schema: str | None) -> list[Sc
 
 
 def failure_sentence(failures: list[SchemaFailure], spec: TableSpec) -> str:
-    """Say in one sentence what is wrong with a delivery, and what to do.
-
-    Examples
-    --------
-    >>> spec = TableSpec(name="t", source="t.csv", label="y")
-    >>> print(failure_sentence([SchemaFailure("age", "finite", 2, ("inf",))], spec))
-    Table 't' does not fit its schema: column 'age' fails 'finite' in 2 values (inf); correct the source, or raise
-    checks.baseline in the catalogue to accept the table as it is now.
-    """
+    """Say in one sentence what is wrong with a delivery, and what to do."""
     first = failures[0]
     if first.check == "usable":
         return first.first_cases[0]

@@ -76,14 +76,7 @@ class TableStatistics:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, codes: np.ndarray | None = None) -> TableStatistics:
-        """Return the statistics of few rows in memory, whose columns have the form that their roles ask for.
-
-        Examples
-        --------
-        >>> statistics = TableStatistics.of(pd.DataFrame({"x": [1.0, 5.0], "c": ["a", "b"]}), np.array([0, 1]))
-        >>> statistics.numbers("x").high, statistics.categories("c").table.tolist()
-        (5.0, [[1, 0], [0, 1]])
-        """
+        """Return the statistics of few rows in memory, whose columns have the form that their roles ask for."""
         numbers = np.zeros(len(frame), dtype=np.int64) if codes is None else codes
         return cls(np.bincount(numbers, minlength=1), codes is not None, {}, {}, frame, numbers)
 
@@ -229,12 +222,6 @@ def typed_columns(table: pd.DataFrame, roles: Mapping[str, ColumnRole], row_ids:
 
     Numeric: NumPy numbers with NaN for missing; string: pandas ``str``; code: integers, booleans, or ``Int64`` where
     values are missing. ``row_ids`` are the rows' positions in the source, for messages.
-
-    Examples
-    --------
-    >>> role = ColumnRole("x", Role.STRING, "set by the user", 2, 0)
-    >>> typed_columns(pd.DataFrame({"x": [7.0, 9.5]}), {"x": role}, np.arange(2))["x"].tolist()
-    ['7', '9.5']
     """
     columns = {
         name: _as_role(table[name], role.role, row_ids) for name, role in roles.items() if role.role is not Role.DROP
@@ -286,24 +273,12 @@ def refuse_infinities(name: str, count: int, first: int) -> None:
 
 
 def row_named(position: int) -> str:
-    """Name a row for people, from its position in the source, counting from 0.
-
-    Examples
-    --------
-    >>> row_named(16)
-    'data row 17 (the first is 1)'
-    """
+    """Name a row for people, from its position in the source, counting from 0."""
     return f"data row {position + 1} (the first is 1)"
 
 
 def as_numbers(series: pd.Series[Any]) -> np.ndarray:
-    """Return a numeric column as integers that are exact in float64 where it holds such, else as float64.
-
-    Examples
-    --------
-    >>> as_numbers(pd.Series([1, 2], dtype="int16")).dtype.name, as_numbers(pd.Series([1, 2])).dtype.name
-    ('int16', 'float64')
-    """
+    """Return a numeric column as integers that are exact in float64 where it holds such, else as float64."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iu" and dtype.itemsize <= _EXACT_BYTES:
         return series.to_numpy()

@@ -265,13 +265,7 @@ def with_validation(table: Table, frame: pd.DataFrame) -> Table:
 
 
 def known_codes(labels: pd.Series[Any], classes: np.ndarray) -> np.ndarray:
-    """Return the class number of each label; one that is not known gets the number after the last.
-
-    Examples
-    --------
-    >>> known_codes(pd.Series(["b", "a", "z"]), np.array(["a", "b"], dtype=object)).tolist()
-    [1, 0, 2]
-    """
+    """Return the class number of each label; one that is not known gets the number after the last."""
     # Labels of mixed types are text in a table, so they are here.
     values = plain(to_text(labels) if isinstance(classes[0], str) else labels).to_numpy()
     known = np.isin(values, classes)

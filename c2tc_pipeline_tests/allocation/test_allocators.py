@@ -84,8 +84,6 @@ def test_fixed_allocations_do_as_their_names_say() -> None:
     problem = toy_problem([600, 300, 90, 10], budget=100)
     assert RatioAllocator().allocate(problem).counts.tolist() == [60, 30, 9, 1]
     assert make_allocator("fipc").allocate(problem).counts.tolist() == [30, 30, 30, 10]
-
-
-def test_a_gap_needs_a_bound() -> None:
+    # Without a bound there is no gap.
     assert Allocation("ratio", np.array([1]), 2.0, 1, (), None, 0.25).gap is None
     assert Allocation("ratio", np.array([1]), 0.0, 1, (), 0.0, 0.25).gap == 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation import optimal
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.optimal import OptimalAllocator, bound_of_tables, lower_hull
+from c2tc_pipeline.allocation.optimal import OptimalAllocator, bound_of_tables
 from c2tc_pipeline.allocation.problem import AllocationProblem
 from c2tc_pipeline_tests.allocation.problems import best_objective, problems, table_problem, toy_problem
 
@@ -37,15 +37,6 @@ def test_on_convex_curves_the_bound_is_reached(sizes: list[int], data: st.DataOb
     assert found.bound == pytest.approx(found.objective, rel=1e-9)
 
 
-def test_a_gap_that_only_the_dynamic_programme_closes() -> None:
-    # Three clusters are worthless to the first class until it has all three, so each greedy step looks elsewhere.
-    tables = [np.array([100.0, 99.0, 98.0, 0.0]), np.array([50.0, 20.0, 15.0, 14.0])]
-    problem = table_problem(*tables, budget=5)
-    found = OptimalAllocator().allocate(problem)
-    assert found.counts.tolist() == [4, 1]
-    assert found.objective == 50
-
-
 def test_large_problems_are_solved_greedily_with_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [np.array([10.0, 9.5, 9.0, 0.0]), np.array([10.0, 9.5, 9.0, 0.0])]
     problem = table_problem(*tables, budget=6)
@@ -55,22 +46,6 @@ def test_large_problems_are_solved_greedily_with_a_true_bound(monkeypatch: pytes
     assert found.objective == problem.objective(found.counts)
     assert found.bound is not None
     assert found.bound <= best_objective(problem)
-
-
-@given(losses)
-def test_the_hull_is_the_largest_convex_function_below(table: np.ndarray) -> None:
-    hull = lower_hull(table)
-    assert hull.shape == table.shape
-    assert (hull <= table + 1e-9).all()
-    assert (np.diff(hull, 2) >= -1e-9).all()
-    positions = np.arange(len(table))
-    for k in positions:
-        chords = [
-            table[a] if a == b else np.interp(k, [a, b], [table[a], table[b]])
-            for a in positions[: k + 1]
-            for b in positions[k:]
-        ]
-        assert hull[k] == pytest.approx(min(chords), abs=1e-9)
 
 
 @given(tables=st.lists(losses, min_size=1, max_size=4), data=st.data())

@@ -37,22 +37,14 @@ def test_the_objective_is_the_papers() -> None:
     np.testing.assert_allclose(problem.loss_table(1), tables[1] / 3**0.5)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sizes": np.array([3, 0])}, "at least one row"),
-        ({"budget": 1}, "budget of 1"),
-        ({"budget": 8}, "budget of 8"),
-        ({"gamma": -0.1}, "gamma"),
-        ({"gamma": 1.5}, "gamma"),
-        ({"gamma": float("nan")}, "gamma"),
-        ({"min_rows": 4}, "at least 4 rows"),
-        ({"min_rows": 2}, "at least 2 rows"),
-    ],
-)
-def test_an_impossible_problem_is_refused(change: dict[str, Any], message: str) -> None:
+IMPOSSIBLE: list[dict[str, Any]] = [{"sizes": np.array([3, 0])}, {"budget": 1}, {"budget": 8}]
+IMPOSSIBLE += [{"gamma": gamma} for gamma in (-0.1, 1.5, float("nan"))] + [{"min_rows": 4}, {"min_rows": 2}]
+
+
+@pytest.mark.parametrize("change", IMPOSSIBLE, ids=str)
+def test_an_impossible_problem_is_refused(change: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {"sizes": np.array([3, 4]), "budget": 5, "losses": TableLosses([]), "gamma": 0.25}
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError):
         AllocationProblem(**{**arguments, **change})
 
 

@@ -30,7 +30,7 @@ from c2tc_pipeline.bench.rivals.matching import (
 )
 from c2tc_pipeline.bench.rivals.mtt import TrajectoryMatching, train_student, trajectory_distance
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline_tests.tools.faults import MESSAGE
 
 NARROW = partial(mlp_network, widths=(16,))

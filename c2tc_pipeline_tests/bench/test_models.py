@@ -19,7 +19,7 @@ from c2tc_pipeline.bench.models.tabnet import SameVarianceNorm, TabNetNetwork, g
 from c2tc_pipeline.bench.models.tabr import TabrNetwork, nearest_keys
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.registry import bench_package
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline.evaluation.training import Recipe, SeesTrainingRows, row_losses, train
 
 NETWORKS: dict[str, Callable[[int, int], torch.nn.Module]] = {

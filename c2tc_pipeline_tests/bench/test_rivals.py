@@ -17,13 +17,13 @@ from scipy.spatial.distance import cdist
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench import rivals
 from c2tc_pipeline.bench.rivals import make_rival
+from c2tc_pipeline.bench.rivals.base import Sampler
 from c2tc_pipeline.bench.rivals.cluster_centroids import ClusterCentroidsRows
 from c2tc_pipeline.bench.rivals.herding import Herding
 from c2tc_pipeline.bench.rivals.k_center import KCenter
 from c2tc_pipeline.bench.rivals.minibatch import fill_empty
 from c2tc_pipeline.bench.rivals.random_rows import LightweightCoreset, RandomRows, StratifiedRows
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.sampler import Sampler
 
 PICKING = ("random", "stratified", "herding", "k_center", "lightweight")
 

@@ -36,7 +36,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import Sgd
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
-from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
+from c2tc_pipeline.evaluation.models.network import MlpClassifier
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 

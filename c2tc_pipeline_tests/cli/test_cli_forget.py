@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from c2tc_pipeline import CondensedTable
-from c2tc_pipeline.cli import forgetting
+from c2tc_pipeline.cli import job
 from c2tc_pipeline.cli.main import main
 from c2tc_pipeline_tests.cli.test_cli_mistakes import assert_refused
 from c2tc_pipeline_tests.condensation.test_forget import check_forgotten
@@ -63,7 +63,7 @@ def test_rows_by_position(run: Run, small: None) -> None:
     assert after.summary["repeated_rows"]["total"] >= after.summary["singletons"]
     assert set(before.summary) <= set(after.summary)
     frame = pd.read_csv("people.csv", parse_dates=["since"])
-    found = forgetting.forget_rows(before, frame, np.array([3, 77, 150]))
+    found = job.forget_rows(before, frame, np.array([3, 77, 150]))
     check_forgotten(before, frame, [3, 77, 150], found)
     pd.testing.assert_frame_equal(found.table.X, after.X)
     pd.testing.assert_frame_equal(found.table.membership, after.membership)
@@ -168,13 +168,13 @@ def test_concurrent_forget_is_not_undone(run: Run, small: None, monkeypatch: pyt
     Path("other.txt").write_text("150\n")
     reports: list[str] = []
 
-    def report(table: CondensedTable, really: Callable[[CondensedTable], str] = forgetting.render_report) -> str:
+    def report(table: CondensedTable, really: Callable[[CondensedTable], str] = job.render_report) -> str:
         reports.append("begun")
         if len(reports) == 1:
-            forgetting.forget_in_directory(Path("small"), Path("other.txt"))
+            job.forget_in_directory(Path("small"), Path("other.txt"))
         return really(table)
 
-    monkeypatch.setattr(forgetting, "render_report", report)
+    monkeypatch.setattr(job, "render_report", report)
     assert run("forget", "small", "--ids", ids(3)).exit_code == 2
     assert reports == ["begun", "begun"]
     assert [150 in left(), 3 in left()] == [False, True]
@@ -197,7 +197,7 @@ def test_removed_directory_or_failure(
 
     ids(3)
     before = everything_below(Path())
-    monkeypatch.setattr(forgetting, "render_report", report)
+    monkeypatch.setattr(job, "render_report", report)
     assert run("forget", "small", "--ids", "ids.txt").exit_code == code
     if is_removed:
         assert sorted(path.name for path in Path().iterdir()) == ["ids.txt", "people.csv"]

@@ -1,4 +1,4 @@
-"""A class in k clusters: the smallest classes, equal rows, merged rows, and starts on a sample."""
+"""A class in k clusters: the smallest classes, equal rows, merged rows, starts on a sample, minimum sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from c2tc_pipeline.clustering import class_kmeans
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.kernels import Kernel
-from c2tc_pipeline_tests.clustering.mixtures import CPU, assert_true_clusters, each_kernel, few_values, mixture
+from c2tc_pipeline.clustering.min_size import enlarge_small_clusters, fill_small_clusters
+from c2tc_pipeline_tests.clustering.mixtures import (
+    CPU,
+    as_bytes,
+    assert_true_clusters,
+    each_kernel,
+    few_values,
+    mixture,
+    squared_distances,
+)
 
 TWO = np.array([[0.3, 0.4], [0.1, 0.2]], dtype=np.float32)
 
@@ -114,3 +123,50 @@ def test_the_tolerance_grows_with_the_cost_of_a_step(monkeypatch: pytest.MonkeyP
     costly = rows.cluster(40, relocate=0)
     assert cheap.iterations > costly.iterations
     assert rows.cluster(40, relocate=0, tol=1e-3).inertia == costly.inertia > cheap.inertia
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    k=st.integers(1, 12),
+    min_rows=st.integers(1, 6),
+    spare=st.integers(0, 60),
+    columns=st.integers(1, 4),
+    digits=st.integers(0, 3),
+)
+def test_every_cluster_has_the_minimum_size(
+    seed: int, k: int, min_rows: int, spare: int, columns: int, digits: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(2, size=(k * min_rows + spare, columns)).round(digits).clip(-20, 20).astype(np.float32)
+    rows = ClassKMeans(X, CPU)
+    start = rows.start(k, seed=seed % 7)
+    found, again = (rows.settle(k, start, seed=seed % 7, min_rows=min_rows) for _ in range(2))
+    assert np.bincount(found.labels, minlength=k).min() >= min_rows
+    assert as_bytes(found) == as_bytes(again)
+    assert_true_clusters(found, X, k)
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 8), min_rows=st.integers(1, 4), spare=st.integers(0, 9))
+def test_only_rows_of_clusters_that_can_spare_them_move(seed: int, k: int, min_rows: int, spare: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, centers = rng.random((k * min_rows + spare, 2)), rng.random((k, 2))
+    nearest = squared_distances(X, centers).argmin(axis=1)
+    before = np.bincount(nearest, minlength=k)
+    labels = fill_small_clusters(X, centers, nearest, min_rows)
+    after = np.bincount(labels, minlength=k)
+    assert after.min() >= min_rows
+    assert (after[before < min_rows] == min_rows).all()
+    assert set(labels[labels != nearest].tolist()) <= set(np.flatnonzero(before < min_rows).tolist())
+
+
+def test_the_loss_stays_close_where_clusters_are_large() -> None:
+    rng = np.random.default_rng(3)
+    X = (rng.random((12, 6))[rng.integers(0, 12, 2_000)] + rng.standard_t(2, (2_000, 6)) / 20).clip(0, 1)
+    X = X.astype(np.float32)
+    start = ClassKMeans(X, CPU).cluster(50)
+    assert (start.counts < 10).sum() >= 5
+    assert enlarge_small_clusters(X, start, 10, CPU).inertia < 1.05 * start.inertia
+    assert enlarge_small_clusters(X, start, 1, CPU) is start
+    with pytest.raises(ValueError, match="2000"):
+        enlarge_small_clusters(X, start, 41, CPU)

@@ -77,11 +77,6 @@ def test_the_smallest_difference_keeps_rows_apart(dtype: type) -> None:
     assert len(find_equal_rows(X).first) == 6
 
 
-def test_random_rows_do_not_collide() -> None:
-    X = np.unique(np.random.default_rng(0).random((20_000, 3), dtype=np.float32), axis=0)
-    assert len(np.unique(equal_rows._row_hashes(X))) == len(X)
-
-
 def test_a_sample_tells_whether_rows_are_rarely_equal() -> None:
     column = np.arange(100_000, dtype=np.float32)[:, None]
     assert rarely_equal(RowSource(column))

@@ -16,7 +16,6 @@ from sklearn.cluster import KMeans
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.kernels import Kernel
 from c2tc_pipeline.clustering.loss_curves import CurveSettings, LossCurve, measure_curve, measure_curves
-from c2tc_pipeline.storage.artefact import MANIFEST_NAME
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline_tests.clustering.mixtures import CPU, each_kernel, few_values, mixture
 
@@ -51,19 +50,19 @@ def test_a_curve_is_exact_at_the_grid_and_never_rises(curve: LossCurve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "distinct", "grid", "wcss", "sampled", "k", "losses"),
+    ("curve", "losses"),
     [
-        pytest.param(10_000, 64, [1, 8, 64], [64, 8, 1], 100, [64, 128, 9_999], [1, 1 / 2, 64 / 9_999], id="sampled"),
-        pytest.param(10_000, 10_000, [1, 10, 100], [1e3, 100, 1], 10_000, [3, 200], [1e3 / 3, 1 / 4], id="last slope"),
-        pytest.param(100, 100, [1, 2, 4], [3, 2, 2], 100, [5, 99], [2, 2], id="flat end"),
-        pytest.param(9, 1, [1], [0], 9, [1, 9], [0, 0], id="equal rows"),
+        ((10_000, 64, [1, 8, 64], [64, 8, 1], 100), {64: 1, 128: 1 / 2, 9_999: 64 / 9_999}),
+        ((10_000, 10_000, [1, 10, 100], [1e3, 100, 1], 10_000), {3: 1e3 / 3, 200: 1 / 4}),
+        ((100, 100, [1, 2, 4], [3, 2, 2], 100), {5: 2, 99: 2}),
+        ((9, 1, [1], [0], 9), {1: 0, 9: 0}),
     ],
+    ids=["sampled", "last slope", "flat end", "equal rows"],
 )
-def test_beyond_the_grid(
-    rows: int, distinct: int, grid: list[int], wcss: list[float], sampled: int, k: list[int], losses: list[float]
-) -> None:
-    curve = LossCurve(rows, distinct, np.array(grid), np.array(wcss, dtype=float), sampled)
-    np.testing.assert_allclose(curve.at(np.array(k)), losses)
+def test_beyond_the_grid(curve: Any, losses: dict[int, float]) -> None:
+    rows, distinct, grid, wcss, sampled = curve
+    found = LossCurve(rows, distinct, np.array(grid), np.array(wcss, dtype=float), sampled).at(np.array([*losses]))
+    np.testing.assert_allclose(found, [*losses.values()])
 
 
 @given(curves())
@@ -72,17 +71,13 @@ def test_json_keeps_every_bit(curve: LossCurve) -> None:
     assert back.to_dict() == curve.to_dict()
     assert back.wcss.tobytes() == curve.wcss.tobytes()
     assert back.start_for(3) is None
-
-
-@pytest.mark.parametrize(
-    "change", [{"rows": 0}, {"grid": [2, 3]}, {"grid": [1, 1]}, {"wcss": [1.0]}, {"wcss": [1.0, -1.0]}]
-)
-def test_values_that_are_no_curve_are_refused(change: dict[str, Any]) -> None:
-    values = {"rows": 9, "distinct": 9, "grid": [1, 2], "wcss": [2.0, 1.0], "sampled_rows": 9}
-    with pytest.raises(ValueError, match="curve"):
-        LossCurve.from_dict({**values, **change})
-    with pytest.raises(ValueError, match="seed"):
-        LossCurve.from_dict(values, np.zeros((3, 1)))
+    # Values that are no curve are refused.
+    for change in ({"rows": 0}, {"grid": [2, 3]}, {"grid": [1, 1]}, {"wcss": [1.0]}, {"wcss": [1.0, -1.0]}):
+        values = {"rows": 9, "distinct": 9, "grid": [1, 2], "wcss": [2.0, 1.0], "sampled_rows": 9}
+        with pytest.raises(ValueError, match="curve"):
+            LossCurve.from_dict({**values, **change})
+        with pytest.raises(ValueError, match="seed"):
+            LossCurve.from_dict(values, np.zeros((3, 1)))
 
 
 @settings(max_examples=40)
@@ -169,7 +164,7 @@ def fingerprint(found: CacheLookup[list[LossCurve]]) -> list[Any]:
     ]
 
 
-def test_a_second_call_hits_and_is_equal_to_the_bit(tmp_path: Path) -> None:
+def test_a_second_call_hits_and_is_equal_to_the_bit_and_damage_is_repaired(tmp_path: Path) -> None:
     cache = ContentCache(tmp_path)
     ticks: list[tuple[int, int]] = []
     fresh = measure(cache, progress=lambda done, total: ticks.append((done, total)))
@@ -177,42 +172,28 @@ def test_a_second_call_hits_and_is_equal_to_the_bit(tmp_path: Path) -> None:
     assert (fresh.hit, again.hit, uncached.hit) == (False, True, False)
     assert fingerprint(fresh) == fingerprint(again) == fingerprint(uncached)
     assert ticks == [(1, 2), (2, 2)]
+    for name in ("curves.json", "seeds.npz"):
+        (path,) = tmp_path.rglob(name)
+        path.write_bytes(path.read_bytes()[:-20])
+        repaired = measure(cache)
+        assert (repaired.hit, repaired.damaged, measure(cache).hit) == (False, True, True)
+        assert fingerprint(repaired) == fingerprint(fresh)
 
 
-def changed_cell() -> list[ClassKMeans]:
-    X = mixture(400, seed=1)
-    X[-1, -1] = np.nextafter(X[-1, -1], np.float32(2))
-    return [*classes_of(0), ClassKMeans(X, CPU)]
+CELL = mixture(400, seed=1)
+CELL[-1, -1] = np.nextafter(CELL[-1, -1], np.float32(2))
+CHANGES: list[dict[str, Any]] = [{"seed": 6}, {"largest": [20, 11]}, {"classes": classes_of(1, 0)}]
+CHANGES += [{"classes": [*classes_of(0), ClassKMeans(CELL, CPU)]}]
+CHANGES += [
+    {"settings": CurveSettings(**{"min_rows": 100, "points": 4} | one)} for one in ({"points": 5}, {"relocate": 1})
+]
+CHANGES += [{"settings": CurveSettings(min_rows=100, points=4, tol=1e-2)}]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"seed": 6},
-        {"largest": [20, 11]},
-        {"classes": classes_of(1, 0)},
-        {"classes": changed_cell()},
-        {"settings": CurveSettings(min_rows=100, points=5)},
-        {"settings": CurveSettings(min_rows=100, points=4, tol=1e-2)},
-        {"settings": CurveSettings(min_rows=100, points=4, relocate=1)},
-    ],
-    ids=["seed", "largest", "order", "cell", "points", "tol", "relocate"],
-)
+@pytest.mark.parametrize("change", CHANGES, ids=["seed", "largest", "order", "cell", "points", "relocate", "tol"])
 def test_anything_that_matters_misses(tmp_path: Path, change: dict[str, Any]) -> None:
     cache = ContentCache(tmp_path)
     measure(cache)
     changed = measure(cache, **change)
     assert not changed.hit
     assert fingerprint(changed) == fingerprint(measure(None, **change))
-
-
-@pytest.mark.parametrize("name", ["curves.json", "seeds.npz", MANIFEST_NAME])
-def test_a_damaged_entry_is_measured_again(tmp_path: Path, name: str) -> None:
-    cache = ContentCache(tmp_path)
-    fresh = measure(cache)
-    (path,) = tmp_path.rglob(name)
-    path.write_bytes(path.read_bytes()[:-20])
-    repaired = measure(cache)
-    assert (repaired.hit, repaired.damaged) == (False, True)
-    assert fingerprint(repaired) == fingerprint(fresh)
-    assert measure(cache).hit

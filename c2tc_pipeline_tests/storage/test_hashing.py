@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.storage import parquet
-from c2tc_pipeline.storage.hashing import hash_array, hash_file, hash_frame, hash_json
+from c2tc_pipeline.storage.hashing import hash_array, hash_file, hash_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -44,12 +44,6 @@ def test_values_shape_and_type_all_count() -> None:
 def test_the_memory_layout_does_not_matter(array: np.ndarray) -> None:
     spread = np.repeat(np.asfortranarray(array), 2, axis=0)[::2]
     assert hash_array(spread) == hash_array(array.copy())
-
-
-def test_the_index_of_a_table_does_not_matter_but_its_order_does() -> None:
-    table = pd.DataFrame({"x": [1, 2], "y": ["a", None]})
-    assert hash_frame(table) == hash_frame(table.set_axis([7, 8]))
-    assert hash_frame(table) != hash_frame(table[::-1])
 
 
 def test_the_hash_of_a_file_is_its_sha256(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from c2tc_pipeline.common.registry import bench_package
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
-from c2tc_pipeline.evaluation.models.network import NetworkClassifier
+from c2tc_pipeline.evaluation.models.network import NetworkClassifier, mlp_network
 from c2tc_pipeline.evaluation.training import Recipe
 
 

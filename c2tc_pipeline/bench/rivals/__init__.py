@@ -9,9 +9,9 @@ import inspect
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from c2tc_pipeline.bench.rivals.base import ClassSampler, CondensedClass, CondensedRows, Sampler, centred_float32
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.registry import Registry
-from c2tc_pipeline.condensation.sampler import ClassSampler, CondensedClass, CondensedRows, Sampler, centred_float32
 
 __all__ = ["CondensedClass", "CondensedRows", "centred_float32"]
 

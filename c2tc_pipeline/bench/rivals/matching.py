@@ -21,7 +21,7 @@ from c2tc_pipeline.bench.rivals import CondensedRows, Rival
 from c2tc_pipeline.common.devices import resolve_device
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights
-from c2tc_pipeline.evaluation.models.mlp import mlp_network
+from c2tc_pipeline.evaluation.models.network import mlp_network
 
 NetworkBuilder = Callable[[int, int], torch.nn.Module]
 RELAYS = ("mlp", "ft_transformer")

@@ -42,7 +42,7 @@ from c2tc_pipeline.condensation.api import condense
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.evaluation.models.mlp import MlpClassifier
+from c2tc_pipeline.evaluation.models.network import MlpClassifier
 from c2tc_pipeline.evaluation.training import recipe_named
 from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.spec import TableSpec

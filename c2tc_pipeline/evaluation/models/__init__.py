@@ -1,7 +1,7 @@
-"""Models that evaluate a training set, one file each, all scikit-learn classifiers.
+"""Models that evaluate a training set, all scikit-learn classifiers.
 
-A model takes rows in [0, 1] and sample weights, survives three rows, and stores its parameters in ``__init__`` only. To
-add one, write a file and name it in :data:`MODELS`. The bench adds its networks on import.
+A model takes rows in [0, 1] and sample weights, can be fitted to three rows, and stores its parameters in ``__init__``
+only. To add one, write a file and name it in :data:`MODELS`. The bench adds its networks on import.
 """
 
 from __future__ import annotations
@@ -13,21 +13,15 @@ from c2tc_pipeline.common.registry import Registry
 MODELS = Registry(
     "model",
     {
-        "mlp": f"{__name__}.mlp:MlpClassifier",
-        "boosting": f"{__name__}.boosting:BoostingClassifier",
-        "logistic": f"{__name__}.logistic:LogisticClassifier",
-        "neighbour": f"{__name__}.neighbour:NeighbourClassifier",
+        "mlp": f"{__name__}.network:MlpClassifier",
+        "boosting": f"{__name__}.sklearn_models:BoostingClassifier",
+        "logistic": f"{__name__}.sklearn_models:LogisticClassifier",
+        "neighbour": f"{__name__}.sklearn_models:NeighbourClassifier",
     },
 )
 """Every model by its name in tables of scores."""
 
 
 def make_model(name: str, *, recipe: str = "default", seed: int = 0, device: str = "auto") -> Any:
-    """Return an unfitted model by its name.
-
-    Examples
-    --------
-    >>> make_model("boosting", seed=3).random_state
-    3
-    """
+    """Return an unfitted model by its name."""
     return MODELS.make(name, recipe=recipe, random_state=seed, device=device)

@@ -1,8 +1,10 @@
-"""Base of the network models: from labels and weights to tensors, training, and probabilities."""
+"""Base of the network models (tensors, training, probabilities), and the multilayer perceptron."""
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,3 +104,32 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def mlp_network(features: int, classes: int, widths: Sequence[int] = (256, 256)) -> torch.nn.Module:
+    """Return an untrained network of rectified linear layers, without dropout or normalisation."""
+    layers: list[torch.nn.Module] = []
+    for before, after in itertools.pairwise([features, *widths]):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear([features, *widths][-1], classes))
+
+
+class MlpClassifier(NetworkClassifier):
+    """Layers of rectified linear units, two of 256 by default, without dropout or normalisation."""
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (256, 256),
+        *,
+        recipe: str | Recipe = "default",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.widths = widths
+        self.recipe = recipe
+        self.device = device
+        self.random_state = random_state
+
+    def build(self, features: int, classes: int) -> torch.nn.Module:
+        """Return an untrained network from ``features`` numbers to ``classes`` numbers per row."""
+        return mlp_network(features, classes, self.widths)

@@ -49,7 +49,7 @@ CATALOGUES = (
     split: {seed: 3, validation: 0.1, test: 0.2, group_duplicates: true}
     settings: {allocation: optimal, gamma: auto, strings: target, representative: medoid, device: cpu}
     evaluation: {models: [mlp, boosting], seeds: 3, recipe: paper}
-    checks: {baseline: 2, drift: 0.1, accuracy_margin: 0.05, singletons: 0.3}
+    checks: {baseline: 2, drift: 0.1, accuracy_margin: 0.05, repeated_rows: 0.3}
 """,
     b"""tables:
   a: {source: "s3://bucket/a.csv.gz", label: y}

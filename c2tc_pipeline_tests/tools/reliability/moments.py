@@ -28,8 +28,6 @@ from c2tc_pipeline.tables.blocks import Blocks
 
 _OURS = str(Path(c2tc_pipeline.__file__).parent)
 CALLS_NAME = "calls.json"
-SOURCES = ("raw_table", "experiment_scores")
-"""Assets without inputs: what they read is a source."""
 CACHED = ("encoder", "cluster_allocation", "evaluation_scores")
 """Assets that keep costly results in the cache while they work."""
 
@@ -75,7 +73,7 @@ def _before_the_read(folder: Path, asset: str) -> None:
     def is_mine(keys: Any) -> bool:
         return any(key.to_user_string() == asset for key in keys)
 
-    if asset in SOURCES:
+    if asset == "raw_table":  # reads a source, and no other asset
         _hook(Step, "__init__", before=lambda self, step, *rest: is_mine([step.asset_key]) and die())
     else:
         mine = lambda self, step: is_mine(step.step_context.get_output_asset_keys()) and die()  # noqa: E731

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees, what people most often train on tables."""
+"""Models around scikit-learn's classifiers: boosted trees, logistic regression and the nearest neighbour."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 from c2tc_pipeline.evaluation.models.base import WrappedClassifier
 
 
 class BoostingClassifier(WrappedClassifier):
-    """scikit-learn's histogram gradient boosting, fit for three rows.
+    """scikit-learn's histogram gradient boosting, usable on three rows.
 
     By default it requires 20 rows per leaf, so that it can't split a condensed table at all, and holds rows back for
     early stopping on large tables, which a class of a single row makes impossible. Here a leaf takes one row in
     ``1 / leaf_share``, at least 1 and at most 20, and all rows are trained on.
-
-    Examples
-    --------
-    >>> model = BoostingClassifier().fit([[0.0], [0.2], [1.0]], ["no", "no", "yes"])
-    >>> model.predict([[0.1], [0.9]]).tolist()
-    ['no', 'yes']
     """
 
     def __init__(
@@ -46,3 +42,25 @@ class BoostingClassifier(WrappedClassifier):
             early_stopping=False,
             random_state=self.random_state,
         ).fit(rows, labels, weights)
+
+
+class LogisticClassifier(WrappedClassifier):
+    """scikit-learn's logistic regression, also for a single class."""
+
+    dtypes = (np.float64,)
+
+    def __init__(self, *, C: float = 1.0, iterations: int = 1000) -> None:
+        self.C = C
+        self.iterations = iterations
+
+    def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
+        """Return the regression."""
+        return LogisticRegression(C=self.C, max_iter=self.iterations).fit(rows, labels, weights)
+
+
+class NeighbourClassifier(WrappedClassifier):
+    """The class of the nearest training row, whatever its weight: weights only leave out rows of weight 0."""
+
+    def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
+        """Return scikit-learn's search."""
+        return KNeighborsClassifier(n_neighbors=1).fit(rows, labels)
