@@ -1,6 +1,7 @@
 """Scale check: condense a synthetic table in several sizes under a memory limit, and the largest in memory beside it.
 
-Every run is a process of its own: ``c2tc condense`` as a user calls it, and ``condense(frame)`` for the run in memory.
+Every run is a process of its own: ``c2tc condense``, which here reads tables of every size in blocks, and
+``condense(frame)`` for the run in memory.
 The number of condensed rows is the same for every size: with a fixed ratio the clusters, and with them the time, would
 grow with the rows.
 
