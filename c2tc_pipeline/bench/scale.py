@@ -1,6 +1,7 @@
 """Scale check: condense a synthetic table in several sizes under a memory limit, and the largest in memory beside it.
 
-Every run is a process of its own: ``c2tc condense`` as a user calls it, and ``condense(frame)`` for the run in memory.
+Every run is a process of its own: ``c2tc condense``, which here reads tables of every size in blocks, and
+``condense(frame)`` for the run in memory.
 The number of condensed rows is the same for every size: with a fixed ratio the clusters, and with them the time, would
 grow with the rows.
 
@@ -42,6 +43,13 @@ CLASS_SHARES = (0.6, 0.25, 0.1, 0.04, 0.01)
 
 # Arrow's own allocator reserves a gigabyte of addresses that it does not use; a limit would count them.
 _ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+# Tables of a check are in blocks at every size, also where the command would read them into memory.
+_IN_BLOCKS = """
+from c2tc_pipeline.tables import blocks
+blocks.LARGE_CELLS = 1
+from c2tc_pipeline.cli.main import main
+main(prog_name="c2tc")
+"""
 _IN_MEMORY = """
 import sys, json, pyarrow.dataset
 from c2tc_pipeline import condense
@@ -176,7 +184,7 @@ def _run(table: Path, rows: int, condensed_rows: int, way: str, folder: Path, me
     if way == "memory":
         command = [sys.executable, "-c", _IN_MEMORY, str(table), LABEL, str(condensed_rows), f"{out}.json"]
     else:
-        command = [sys.executable, "-m", "c2tc_pipeline", "condense", str(table), "--label", LABEL, "--out", str(out)]
+        command = [sys.executable, "-c", _IN_BLOCKS, "condense", str(table), "--label", LABEL, "--out", str(out)]
         command += ["--rows", str(condensed_rows), "--no-cache", "--quiet"]
     done = run_watched(command, memory_limit=memory_limit, environment=_ENVIRONMENT)
     if done.code:
