@@ -153,8 +153,9 @@ def _pandas_metadata(file: ParquetFile) -> dict[str, Any]:
     found = None
     with suppress(ValueError):
         found = file.schema_arrow.pandas_metadata
-    is_valid = isinstance(found, dict) and isinstance(found.get("index_columns"), list)
-    return found if is_valid else {"index_columns": []}
+    if isinstance(found, dict) and isinstance(found.get("index_columns"), list):
+        return found
+    return {"index_columns": []}
 
 
 def _ranges(file: ParquetFile) -> list[tuple[str, int, int]]:
