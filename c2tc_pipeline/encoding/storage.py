@@ -146,7 +146,7 @@ class TrimmedEncoder:
     kept: int
 
 
-def without_unused_strings(encoder: TableEncoder, rows: Mapping[str, pd.Series[Any]]) -> TrimmedEncoder:
+def without_unused_strings(encoder: TableEncoder, rows: Mapping[str, pd.Series[Any]] | pd.DataFrame) -> TrimmedEncoder:
     """Return an encoder that holds no string which only forgotten rows had, as far as the codes of others allow.
 
     It encodes the remaining ``rows`` as before. Scales, class shares and network weights stay as they were learnt.

@@ -55,8 +55,14 @@ def test_duplicate_columns(tmp_path: Path) -> None:
         read_table(tmp_path / "t.parquet")
 
 
-DAMAGES: list[Callable[[bytes], bytes]] = [lambda content, keep=keep: content[:keep] for keep in (0, 3, 50, -1)]
-DAMAGES += [lambda _: b"a,b\n1,2\n" * 20, lambda content: content[:20_000] + b"flip" + content[20_004:]]
+DAMAGES: list[Callable[[bytes], bytes]] = [
+    lambda content: b"",
+    lambda content: content[:3],
+    lambda content: content[:50],
+    lambda content: content[:-1],
+    lambda content: b"a,b\n1,2\n" * 20,
+    lambda content: content[:20_000] + b"flip" + content[20_004:],
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
