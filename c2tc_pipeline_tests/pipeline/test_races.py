@@ -31,14 +31,14 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 def compete(folder: Path, barrier: Barrier, outcomes: Any) -> None:
     """Make the encoded table, but publish it only when the other run is ready to do so too."""
-    encode = steps.encode_table
+    encode = steps.encode
 
     def encode_and_wait(*arguments: Any, **options: Any) -> Any:
         table = encode(*arguments, **options)
         barrier.wait(120)
         return table
 
-    steps.encode_table = encode_and_wait
+    steps.encode = encode_and_wait
     with Rig(folder) as rig:
         result = rig.make(ASSET, "people")
         outcomes.put((None if result.success else failure_of(result, ASSET), tries_of(result, ASSET), result.run_id))
