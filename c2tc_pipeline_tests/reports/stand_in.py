@@ -41,7 +41,7 @@ def stand_in(
     notices: Sequence[Notice] = (),
     sampled: int = 300,
     seed: int = 0,
-) -> StandIn:
+) -> Any:
     """Generate a condensed table with the given classes; every second feature is numeric."""
     rng = np.random.default_rng(seed)
     index = np.repeat(np.arange(len(classes)), counts)
@@ -110,7 +110,7 @@ def loss_curve(rows: int, spread: float) -> LossCurve:
     return LossCurve(rows, rows, grid, rows * spread * grid**-0.45, rows)
 
 
-def many_classes() -> StandIn:
+def many_classes() -> Any:
     """Generate a table of two hundred classes of very different sizes."""
     rows = [max(3, 1_000_000 // (i + 1) ** 2) for i in range(200)]
     return stand_in(classes=list(range(200)), class_rows=rows, counts=[min(n, 3) for n in rows])
@@ -147,7 +147,7 @@ NASTY_FEATURES = (
 )
 
 
-def nasty_stand_in() -> StandIn:
+def nasty_stand_in() -> Any:
     """Generate a table whose every name tries to break the page."""
     return stand_in(
         classes=NASTY_CLASSES,
