@@ -24,8 +24,8 @@ INGEST, ALL = ["ingest_job"], [*ALL_JOBS]
     ("moment", "jobs", "kills", "leftovers"),
     [
         (SHORT, INGEST, 4, 2),
-        pytest.param("in the middle of writing", ALL, 11, 11, marks=LONG),
-        pytest.param("between manifest and event", ALL, 11, 0, marks=LONG),
+        pytest.param("in the middle of writing", ALL, 9, 9, marks=LONG),
+        pytest.param("between manifest and event", ALL, 9, 0, marks=LONG),
         pytest.param("in the middle of writing to the cache", INGEST, 1, 1, marks=LONG),
     ],
     ids=["short", "writing", "event", "cache"],
