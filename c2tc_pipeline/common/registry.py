@@ -14,12 +14,7 @@ from c2tc_pipeline.common.errors import InputError
 class Registry(dict[str, Any]):
     """Names mapped to a class or to ``"module:Class"``, which is imported when an object is made.
 
-    Parameters
-    ----------
-    kind : str
-        What an entry is called in messages.
-    entries : mapping of str to str or type
-        The known names.
+    ``kind`` is what an entry is called in messages.
 
     Examples
     --------

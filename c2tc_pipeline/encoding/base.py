@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.common.threads import one_blas_thread, side_by_side
+from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
 from c2tc_pipeline.encoding.part import Part
-from c2tc_pipeline.encoding.row_block import RowBlock
-from c2tc_pipeline.tables.blocks import in_one_piece
+from c2tc_pipeline.encoding.row_block import RowBlock, check_values
 from c2tc_pipeline.tables.roles import Role, checked_overrides
-from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics
+from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics, row_named
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
 _BLOCK_ROWS = 32_768
@@ -56,6 +57,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         TableEncoder
             The encoder itself.
         """
+        self._fit(X, y, progress)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Fit, and encode the training rows: out of fold where their labels are used.
+
+        This is not ``fit(X, y).transform(X)``, which encodes every row by labels that its own is among.
+        """
+        return self.for_training(self._fit(X, y, **fit_params)).encode_rows(X)
+
+    def _fit(self, X: Any, y: Any, progress: Progress | None = None) -> TableStatistics:
+        """Fit the encoder to rows and return their statistics."""
         frame = _as_frame(X, fitting=True)
         labels = None if y is None else _as_labels(y, len(frame))
         classes, codes = (None, np.zeros(len(frame), dtype=np.int64)) if labels is None else _numbered(labels)
@@ -76,7 +89,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.fit_statistics(statistics, classes, progress=progress)
         self._remember_columns(X, frame)
         self.roles_ = statistics.roles
-        return self
+        return statistics
+
+    def for_training(self, statistics: TableStatistics, classes: np.ndarray | None = None) -> Self:
+        """Return a copy whose :meth:`encode_rows` encodes the training rows, given their statistics.
+
+        ``classes`` are the sorted class values of the statistics, if they are only some of those in ``classes_``.
+        """
+        known = np.arange(len(statistics.class_rows))
+        if classes is not None and self.classes_ is not None:
+            known = np.searchsorted(self.classes_, _as_labels(classes, len(classes)))
+        training = copy.copy(self)
+        training.parts_ = [part.for_training(statistics, known) for part in self.parts_]
+        return training
 
     def fit_statistics(
         self, statistics: TableStatistics, classes: np.ndarray | None, *, progress: Progress | None = None
@@ -87,7 +112,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_, self.columns_ = len(columns), columns
         self.feature_names_in_ = np.array(columns, dtype=object)
         self.classes_ = None if classes is None else np.unique(_as_labels(classes, len(classes)))
-        self.parts_ = [part for part in self._fit_parts(statistics, columns, progress) if part.columns]
+        # Products on several threads differ in the last bit.
+        with one_blas_thread():
+            self.parts_ = [part for part in self._fit_parts(statistics, columns, progress) if part.columns]
         return self
 
     @abstractmethod
@@ -109,34 +136,65 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         return self.encode_rows(X)
 
-    def encode_rows(self, X: Any, rows: np.ndarray | None = None) -> np.ndarray:
-        """Encode the rows at the given positions, in that order, without a second copy of table or result."""
+    def encode_rows(self, X: Any, *, row_ids: np.ndarray | None = None) -> np.ndarray:
+        """Encode rows without a second copy of table or result; refuse values that do not fit a column's role.
+
+        ``row_ids`` are the positions of the rows in the source, if they are not all of its rows.
+        """
         check_is_fitted(self, "parts_")
         frame = self._checked_frame(X)[[name for part in self.parts_ for name in part.columns]]
-        if rows is not None:
-            frame = in_one_piece(frame)
-        n = len(frame) if rows is None else len(rows)
-        out = np.empty((n, sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
+        row_ids = np.arange(len(frame)) if row_ids is None else row_ids
+        out = np.empty((len(frame), sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
 
         columns = {name: frame[name] for part in self.parts_ for name in part.columns}
         roles = {name: self.roles_[name].role for name in columns}
 
+        for name, role in roles.items():
+            check_values(columns[name], role, row_ids)
+
         def encode(here: slice) -> None:
-            block = RowBlock(columns, roles, here if rows is None else rows[here], here.stop - here.start)
+            block = RowBlock(columns, roles, here, row_ids[here])
             column = 0
             for part in self.parts_:
                 encoded = part.encode(block)
                 out[here, column : column + encoded.shape[1]] = encoded
                 column += encoded.shape[1]
 
-        blocks = [slice(start, min(start + _BLOCK_ROWS, n)) for start in range(0, n, _BLOCK_ROWS)]
-        for _ in side_by_side([partial(encode, here) for here in blocks]):
-            pass
+        blocks = [slice(start, min(start + _BLOCK_ROWS, len(out))) for start in range(0, len(out), _BLOCK_ROWS)]
+        # Products on several threads differ in the last bit.
+        with one_blas_thread():
+            for _ in side_by_side([partial(encode, here) for here in blocks]):
+                pass
         return out
 
-    def add_noise(self, encoded: np.ndarray, start: int = 0) -> np.ndarray:
-        """Add the noise of the training rows from number ``start`` on, in place; most encoders have none."""
-        return encoded
+    def encode_training(self, X: Any, y: Any, *, row_ids: np.ndarray | None = None) -> np.ndarray:
+        """Encode all the rows that the encoder was fitted to, given their labels: out of fold where it read these.
+
+        ``row_ids`` are the positions of the rows in the source, if they are not all of its rows. These are the rows of
+        which :func:`~c2tc_pipeline.condense` makes means; see :meth:`fit_transform`.
+        """
+        check_is_fitted(self, "parts_")
+        frame = self._checked_frame(X)
+        row_ids = np.arange(len(frame)) if row_ids is None else row_ids
+        roles = {name: column for name, column in self.roles_.items() if column.role is not Role.DROP}
+        classes, codes = 1, np.zeros(len(frame), dtype=np.int64)
+        if self.classes_ is not None:
+            labels, classes = _as_labels(y, len(frame)), len(self.classes_)
+            unknown = np.flatnonzero(~np.isin(labels, self.classes_))
+            if unknown.size:
+                raise InputError(
+                    f"Label {str(labels[unknown[0]])!r} in {row_named(int(row_ids[unknown[0]]))} is none that the "
+                    "encoder was fitted to; give the rows that it was fitted to."
+                )
+            codes = np.searchsorted(self.classes_, labels)
+        statistics = gather_statistics(
+            [Block(frame, codes, row_ids)],
+            list(roles),
+            {name: column.role for name, column in roles.items()},
+            classes=classes,
+            is_labelled=self.classes_ is not None,
+        )
+        return self.for_training(statistics).encode_rows(frame, row_ids=row_ids)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the output columns; one that an earlier column has gets a number at its end."""
@@ -151,6 +209,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the input columns behind each output column."""
         behind = [columns for part in self.parts_ for columns in part.sources()]
         return dict(zip(self.get_feature_names_out(), behind, strict=True))
+
+    def missing_marks(self) -> list[MissingMark]:
+        """Return the encoded columns that mark missing numbers, with those that they mark."""
+        return [
+            mark._replace(column=mark.column + first, mark=mark.mark + first)
+            for first, part in self._numeric_parts()
+            for mark in part.marks()
+        ]
+
+    def decode_numbers(self, encoded: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the numbers behind encoded rows by source column, NaN for missing; not those that can't be decoded."""
+        has_jumps = self.get_params().get("numeric") == "quantile"
+        return {
+            name: values
+            for first, part in self._numeric_parts()
+            for name, values in part.decode(encoded[:, first:], has_jumps=has_jumps).items()
+        }
+
+    def _numeric_parts(self) -> Iterator[tuple[int, NumericPart]]:
+        """Yield the parts of numbers with the places of their first columns."""
+        first = 0
+        for part in self.parts_:
+            if isinstance(part, NumericPart):
+                yield first, part
+            first += len(part.names())
 
     def encoding_of(self, column: str) -> str:
         """Return which part encodes a column, or ``"dropped"``."""

@@ -7,8 +7,9 @@ The departures are parameters: ``strings="auto"`` encodes strings that are codes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,14 +22,12 @@ from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, check_at_least
 from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.strings import StringChoice, choose_string_encoding
-from c2tc_pipeline.encoding.target import TargetPart
+from c2tc_pipeline.encoding.target import CrossFittedTargetPart, TargetPart, check_smoothing, untrusted_columns
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
 
 STRING_ENCODINGS = ("auto", "similarity", "target")
-# Rows whose noise is drawn together.
-_NOISE_ROWS = 4_096
 
 
 class HybridEncoder(TableEncoder):
@@ -56,8 +55,10 @@ class HybridEncoder(TableEncoder):
         Largest step of training.
     max_prototypes : int, default=1000
         Most strings of a column that others are compared with.
-    smoothing : float, default=10.0
-        How many rows the overall class shares count for in target encoding (lambda).
+    smoothing : float or "auto", default="auto"
+        How many rows the overall class shares count for in target encoding (lambda). ``"auto"`` is estimated for each
+        column from its variance within and between categories; where chance explains most of the differences between
+        categories, the column is scaled down, so that distances hardly depend on it.
     noise : float, default=0.0
         Standard deviation of the noise that :meth:`fit_transform` adds to target-encoded columns (sigma), in units of
         their range. The paper adds noise without saying how much; cluster means average it away, so it is off.
@@ -119,7 +120,7 @@ class HybridEncoder(TableEncoder):
         batch_size: int | None = None,
         learning_rate: float = 5e-3,
         max_prototypes: int = 1000,
-        smoothing: float = 10.0,
+        smoothing: float | str = "auto",
         noise: float = 0.0,
         roles: Mapping[str, Role | str] | None = None,
         device: str = "auto",
@@ -146,35 +147,26 @@ class HybridEncoder(TableEncoder):
     def as_in_paper(cls, **changes: Any) -> HybridEncoder:
         """Return the encoder as the paper has it: similarity for all strings, min-max scaling, and noise.
 
-        The amount of noise, 0.01, is ours: the paper names none. One column per class in target encoding is kept.
+        The amounts of noise, 0.01, and of smoothing, 10 rows, are ours: the paper names none. Class shares instead of a
+        mean of class numbers, and out-of-fold encoding of training rows, are kept.
 
         Examples
         --------
         >>> HybridEncoder.as_in_paper(random_state=7).numeric
         'minmax'
         """
-        return cls(**{"strings": "similarity", "numeric": "minmax", "noise": 0.01, **changes})
+        return cls(**{"strings": "similarity", "numeric": "minmax", "smoothing": 10.0, "noise": 0.01, **changes})
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """Fit, and encode the training rows, with ``noise`` if there is any; :meth:`transform` never adds noise."""
-        return self.add_noise(self.fit(X, y).encode_rows(X))
-
-    def add_noise(self, encoded: np.ndarray, start: int = 0) -> np.ndarray:
-        """Add the training noise to target-encoded columns of the rows from number ``start`` on, in place.
-
-        The noise of a row depends on its number alone, so that any division into blocks gives the same rows.
-        """
-        noisy = np.flatnonzero([isinstance(part, TargetPart) for part in self.parts_ for _ in part.names()])
-        if not self.noise or not len(noisy):
-            return encoded
-        for chunk in range(start // _NOISE_ROWS, -(-(start + len(encoded)) // _NOISE_ROWS)):
-            first = chunk * _NOISE_ROWS
-            here = slice(max(first - start, 0), min(first + _NOISE_ROWS - start, len(encoded)))
-            rng = np.random.default_rng([self.random_state, 1, chunk])
-            drawn = rng.normal(0, self.noise, (_NOISE_ROWS, len(noisy)))
-            added = encoded[here, noisy] + drawn[start + here.start - first : start + here.stop - first]
-            encoded[here, noisy] = np.clip(added, 0, 1)
-        return encoded
+    def for_training(self, statistics: TableStatistics, classes: np.ndarray | None = None) -> Self:
+        """Return a copy whose :meth:`encode_rows` encodes the training rows, with ``noise`` if there is any."""
+        training = super().for_training(statistics, classes)
+        training.parts_ = [
+            replace(part, noise=self.noise, seed=int(self.random_state))
+            if isinstance(part, CrossFittedTargetPart)
+            else part
+            for part in training.parts_
+        ]
+        return training
 
     def record(self) -> dict[str, Any]:
         """Return what :meth:`fit` says about its choices, as JSON values, without what befell the cache."""
@@ -193,7 +185,8 @@ class HybridEncoder(TableEncoder):
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_at_least(1, epochs=self.epochs, hidden_dim=self.hidden_dim, max_prototypes=self.max_prototypes)
         check_at_least(1, latent_dim=self.latent_dim, batch_size=self.batch_size)
-        check_at_least(0, smoothing=self.smoothing, noise=self.noise, learning_rate=self.learning_rate)
+        check_at_least(0, noise=self.noise, learning_rate=self.learning_rate)
+        check_smoothing(self.smoothing)
         shortest, longest = self.ngram_range
         if not 1 <= shortest <= longest:
             raise InputError(
@@ -212,7 +205,10 @@ class HybridEncoder(TableEncoder):
         ]
         if codes or as_codes:
             given: dict[str, Any] = {"smoothing": self.smoothing, "scalar": self.scalar_target}
-            parts.append(TargetPart.fit(statistics, codes + as_codes, self.classes_, **given))
+            target = TargetPart.fit(statistics, codes + as_codes, self.classes_, **given)
+            parts.append(target)
+            if self.smoothing == "auto":
+                self.notices_ += untrusted_columns(target, statistics)
         self.cache_hit_, self.losses_ = None, None
         if as_words:
             parts.append(self._fit_similarity(statistics, as_words, progress))

@@ -42,7 +42,7 @@ class BinaryPart(Part):
     @staticmethod
     def fits(counts: CategoryCounts) -> bool:
         """Return whether a column has two values and no gaps."""
-        return len(counts.keys) <= 2 and not counts.missing.any()
+        return len(counts.keys) <= 2 and not counts.missing
 
     def encode(self, frame: Rows) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from c2tc_pipeline.tables.statistics import TableStatistics, as_numbers
 SCALINGS = ("quantile", "minmax")
 # Points of the distribution function that are kept; between them it is a straight line.
 _KNOTS = 1_001
+
+
+class MissingMark(NamedTuple):
+    """A column of numbers and its mark: their places among encoded columns, and the height of missing values."""
+
+    column: int
+    mark: int
+    height: float
 
 
 @dataclass(eq=False)
@@ -94,6 +102,33 @@ class NumericPart(Part):
                 marks.append(absent.astype(np.float32))
         return np.stack([*scaled, *marks], axis=1) if scaled else np.empty((len(frame), 0), np.float32)
 
+    def marks(self) -> list[MissingMark]:
+        """Return the marked columns, by their places in this part."""
+        marked = np.flatnonzero(self.marked).tolist()
+        return [
+            MissingMark(
+                column,
+                len(self.columns) + place,
+                float(_heights_at(np.array([self.medians[column]]), self.knots[column], self.heights[column])[0]),
+            )
+            for place, column in enumerate(marked)
+        ]
+
+    def decode(self, encoded: np.ndarray, *, has_jumps: bool) -> dict[str, np.ndarray]:
+        """Return the numbers behind encoded columns, NaN where they are marked as missing.
+
+        With ``has_jumps``, as for quantiles, a height between two knots that stand for many equal values each is that
+        of the nearer one; elsewhere numbers lie on the line between knots.
+        """
+        numbers = {
+            name: _values_at(encoded[:, place].astype(np.float64), knots, heights, has_jumps=has_jumps)
+            for place, (name, knots, heights) in enumerate(zip(self.columns, self.knots, self.heights, strict=True))
+        }
+        for mark in self.marks():
+            name = self.columns[mark.column]
+            numbers[name] = np.where(encoded[:, mark.mark] > 0.5, np.nan, numbers[name])
+        return numbers
+
     def state(self) -> PartState:
         arrays = {f"knots_{i}": knots for i, knots in enumerate(self.knots)}
         arrays |= {f"heights_{i}": heights for i, heights in enumerate(self.heights)}
@@ -117,6 +152,20 @@ def _heights_at(values: np.ndarray, knots: np.ndarray, heights: np.ndarray) -> n
     # Between knots closer than 1e-308 the slope is infinite.
     found = np.clip(np.interp(at, knots, heights), 0, 1).astype(np.float32)
     return np.asarray(found if close is None else found[close.places])
+
+
+def _values_at(wanted: np.ndarray, knots: np.ndarray, heights: np.ndarray, *, has_jumps: bool) -> np.ndarray:
+    """Return the values at some heights; the inverse of :func:`_heights_at`."""
+    if len(knots) < 2 or knots[0] == knots[-1]:
+        return np.full(len(wanted), knots[0], dtype=np.float64)
+    values = np.interp(wanted, heights, knots)
+    if not has_jumps:
+        return values
+    below = np.clip(np.searchsorted(heights, wanted, side="right") - 1, 0, len(knots) - 2)
+    gaps = np.diff(heights)[below]
+    nearer = knots[np.where(wanted - heights[below] < gaps / 2, below, below + 1)]
+    # Knots of a column without ties lie at most one step of the grid apart.
+    return np.where(gaps > 1.5 / (_KNOTS - 1), nearer, values)
 
 
 def _distribution(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

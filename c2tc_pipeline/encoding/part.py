@@ -18,6 +18,7 @@ import pandas as pd
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.statistics import TableStatistics
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Part(ABC):
     columns: list[str]
 
     def __init_subclass__(cls) -> None:
-        Part.kinds[cls.kind] = cls
+        if "kind" in vars(cls):
+            Part.kinds[cls.kind] = cls
 
     def names(self) -> list[str]:
         """Return the names of the output columns."""
@@ -94,6 +96,13 @@ class Part(ABC):
     @abstractmethod
     def encode(self, frame: Rows) -> np.ndarray:
         """Return float32 of shape (rows, outputs), within [0, 1]."""
+
+    def for_training(self, statistics: TableStatistics, classes: np.ndarray) -> Part:
+        """Return the part that encodes the rows that the statistics are of; by default they are encoded as any.
+
+        ``classes`` are the numbers that the classes of the statistics had when the part was fitted.
+        """
+        return self
 
     @abstractmethod
     def state(self) -> PartState:

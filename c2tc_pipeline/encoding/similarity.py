@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import load_file, save
 
+from c2tc_pipeline.common.threads import one_blas_thread
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, distinct_rows, train_autoencoder
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
@@ -45,7 +46,8 @@ class SimilarityPart(Part):
         edges = np.cumsum([0, *map(len, self.vocabularies)])
         self._layers = [self.weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
         # What every known category adds to the first layer, so that encoding is one look-up per cell.
-        self._known = [v.similarities() @ layer for v, layer in zip(self.vocabularies, self._layers, strict=True)]
+        with one_blas_thread():
+            self._known = [v.similarities() @ layer for v, layer in zip(self.vocabularies, self._layers, strict=True)]
 
     @classmethod
     def fit(

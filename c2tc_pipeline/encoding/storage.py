@@ -29,7 +29,7 @@ from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
-FORMAT = "c2tc-encoder/1"
+FORMAT = "c2tc-encoder/2"
 VALUES_NAME = "encoder.json"
 ARRAYS_NAME = "encoder.safetensors"
 # Parameters of earlier releases that fitted parts do not depend on.

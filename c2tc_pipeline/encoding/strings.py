@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from c2tc_pipeline.encoding.target import smoothed_means
+from c2tc_pipeline.encoding.target import ClassShares
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 
 # Strings compared with the known ones at a time; bounds the dense block of similarities.
@@ -176,7 +176,9 @@ def lexical_signal(counts: CategoryCounts, ngram_range: tuple[int, int], max_pro
     """
     frequent = np.argsort(-counts.rows, kind="stable")[:max_prototypes]
     # A few rows of smoothing keep categories that occur once from being all noise.
-    means = smoothed_means(counts.table[frequent], np.eye(counts.table.shape[1]), 5.0)
+    cells = counts.by_class()[frequent]
+    shares = ClassShares(cells, np.asarray(cells.sum(axis=0)) / cells.sum())
+    means = shares.means(np.eye(cells.shape[1]), 5.0) + shares.overall
     rows = counts.rows[frequent].astype(np.float64)
     alike = Vocabulary([counts.keys[i] for i in frequent], ngram_range).similarities()[:-1, :-1].astype(np.float64) ** 2
     np.fill_diagonal(alike, 0)

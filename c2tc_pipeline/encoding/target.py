@@ -1,25 +1,185 @@
-"""Smoothed target encoding: a category becomes the shares of the classes among its rows, drawn to the overall shares.
+"""Target encoding: a category becomes the shares of the classes among its rows, drawn to the overall shares.
 
 The paper averages the label. With more than two classes an average of class numbers depends on their arbitrary order,
-and the paper's label is one-hot, so the mean is a vector: one column for each class but the first. The literal scalar
-is kept for the ablation (``scalar``).
+and the paper's label is one-hot, so the mean is a vector. The literal scalar is kept for the ablation (``scalar``).
+
+Training rows are encoded out of fold: by the class shares of the other folds, so that no row's own label is in its
+encoding. New rows are encoded by the shares of all training rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse, special
+from scipy.sparse import linalg
 
-from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
-from c2tc_pipeline.encoding.row_block import Rows
+from c2tc_pipeline.encoding.row_block import RowBlock, Rows
+from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, folds_of, mixed_bits
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
+
+# Max number of output columns of a code.
+MOST_COLUMNS = 8
+# Classes from which on their covariance is not computed as a whole.
+_DENSE_CLASSES = 256
+# Variance along a direction that is rounding, relative to the largest.
+_LEAST_VARIANCE = 1e-10
+# Difference of class shares that is rounding.
+_ROUNDING = 1e-11
+# Categories from which on, and reliability and rows per category below which a column is worth a notice.
+_MANY_CATEGORIES = 50
+_TRUSTED = 0.1
+_FEW_ROWS = 20
+# Relative difference up to which two numbers count as equal when signs are chosen.
+_TIED = 1e-6
+_NOISE_SEED = np.uint64(0xA0761D6478BD642F)
+
+
+@dataclass(frozen=True)
+class ClassShares:
+    """Class shares of categories as sums over their rows: how many rows, and by how much each class exceeds its share.
+
+    Parameters
+    ----------
+    cells : csr_array
+        Rows of each category by class.
+    overall : ndarray
+        The share of each class in all training rows.
+    """
+
+    cells: sparse.csr_array
+    overall: np.ndarray
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows of each category."""
+        return np.asarray(self.cells.sum(axis=1), dtype=np.float64)
+
+    def without(self, cells: sparse.csr_array) -> ClassShares:
+        """Return the shares without some of the rows; the overall ones stay."""
+        return ClassShares(self.cells - cells, self.overall)
+
+    def means(self, directions: np.ndarray, smoothing: float) -> np.ndarray:
+        """Return ``(m mean + lambda overall) / (m + lambda)`` of each category less the overall mean, along directions.
+
+        A category without rows has the overall mean.
+        """
+        rows = self.rows
+        excess = self.cells @ directions - np.outer(rows, self.overall @ directions)
+        # What is left of equal shares is rounding, which would be stretched to the whole range.
+        excess[np.abs(excess) < _ROUNDING * rows[:, None]] = 0
+        weight = rows + smoothing
+        return np.asarray(excess / np.where(weight > 0, weight, 1.0)[:, None])
+
+
+def estimated_smoothing(shares: ClassShares) -> float:
+    """Return the variance of labels within categories over that of class shares between them (empirical Bayes).
+
+    The variances are those of a random-effects model, estimated by the method of moments and summed over the classes.
+    At most the number of rows: there is no variance between categories that chance does not explain.
+
+    Examples
+    --------
+    >>> alike = sparse.csr_array([[50, 50], [50, 50], [50, 50]])
+    >>> estimated_smoothing(ClassShares(alike, np.array([0.5, 0.5])))
+    300.0
+    """
+    rows = shares.rows[shares.rows > 0]
+    total, categories = rows.sum(), len(rows)
+    if categories < 2 or categories == total:
+        return float(total)
+    squares = np.asarray(shares.cells.power(2).sum(axis=1), dtype=np.float64)
+    explained = float((squares / np.maximum(shares.rows, 1)).sum())
+    within = (total - explained) / (total - categories)
+    between = (explained - total * float(shares.overall @ shares.overall)) / (categories - 1)
+    # What of the variance between categories is not that within them, by the rows of a typical category.
+    excess = (between - within) / ((total - float(rows @ rows) / total) / (categories - 1))
+    return float(min(within / excess, total)) if excess > 0 else float(total)
+
+
+def reliability(rows: np.ndarray, smoothing: float) -> float:
+    """Return how much of the class shares of a row's category is its own rows' on average, from 0 to 1."""
+    weight = rows + smoothing
+    return float((rows * rows / np.where(weight > 0, weight, 1.0)).sum() / rows.sum())
+
+
+def leading_directions(shares: ClassShares, smoothing: float) -> np.ndarray:
+    """Return the directions along which the class shares of categories differ most, one column each.
+
+    They are the principal components of the smoothed shares, weighted by rows. Neither they nor their signs depend on
+    the names or the order of the classes.
+    """
+    classes = len(shares.overall)
+    if classes == 2:
+        directions = np.array([[-1.0], [1.0]])
+    else:
+        rows = shares.rows
+        weight = np.sqrt(rows) / np.maximum(rows + smoothing, np.finfo(np.float64).tiny)
+        weighted = sparse.diags_array(weight) @ shares.cells.astype(np.float64)
+
+        def applied(vector: np.ndarray) -> np.ndarray:
+            differences = weighted @ vector - weight * rows * (shares.overall @ vector)
+            return np.asarray(weighted.T @ differences - shares.overall * float((weight * rows) @ differences))
+
+        wanted = max(min(classes, int(np.count_nonzero(rows)), MOST_COLUMNS + 1) - 1, 1)
+        if classes <= _DENSE_CLASSES:
+            values, vectors = np.linalg.eigh(np.stack([applied(unit) for unit in np.eye(classes)]))
+        else:
+            operator = linalg.LinearOperator((classes, classes), matvec=applied, dtype=np.float64)
+            # In the span of the shares, so that it is the same vector for any order of the classes.
+            start = applied(shares.overall) + applied(weighted.T @ np.random.default_rng(0).normal(size=len(rows)))
+            if np.abs(start).max() < _ROUNDING:
+                return np.zeros((classes, 1))
+            values, vectors = linalg.eigsh(operator, wanted, v0=start)
+        order = np.argsort(-values)[:wanted]
+        order = order[values[order] > _LEAST_VARIANCE * max(values.max(), 0)]
+        directions = vectors[:, order] if len(order) else np.zeros((classes, 1))
+    return directions * _signs(shares, directions, smoothing)
+
+
+def _signs(shares: ClassShares, directions: np.ndarray, smoothing: float) -> np.ndarray:
+    """Return signs that put rare classes above frequent ones; where these balance, one category above the others."""
+    along = shares.overall @ directions
+    means = shares.means(directions, smoothing)
+    size = np.abs(means)
+    # Of several far ones the first, in spite of rounding.
+    far = (size >= (1 - _TIED) * size.max(axis=0)).argmax(axis=0)
+    balanced = np.abs(along) < _TIED * np.linalg.norm(directions, axis=0)
+    signs = np.where(balanced, np.sign(means[far, np.arange(means.shape[1])]), -np.sign(along))
+    return np.where(signs == 0, 1.0, signs)
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """How the class shares of one column become its encoded columns.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (classes, outputs)
+        What the shares are multiplied with.
+    smoothing : float
+        How many rows the overall shares count for.
+    low, high : ndarray
+        What becomes 0 and 1, relative to the overall shares.
+    """
+
+    directions: np.ndarray
+    smoothing: float
+    low: np.ndarray
+    high: np.ndarray
+
+    def table(self, shares: ClassShares) -> np.ndarray:
+        """Return the encoding of each category, of missing values and of unseen ones."""
+        means = shares.means(self.directions, self.smoothing)
+        return unit_scale(np.vstack([means, np.zeros(means.shape[1])]), self.low, self.high)
 
 
 @dataclass(eq=False)
@@ -34,7 +194,7 @@ class TargetPart(Part):
     >>> rows = TableStatistics.of(pd.DataFrame({"day": [1, 1, 2, 2]}), np.array([0, 1, 1, 1]))
     >>> part = TargetPart.fit(rows, ["day"], ["no", "yes"], smoothing=0.0)
     >>> part.encode(pd.DataFrame({"day": [1, 2, 7]})).ravel()
-    array([0. , 1. , 0.5], dtype=float32)
+    array([1. , 0. , 0.5], dtype=float32)
     """
 
     kind = "target"
@@ -42,7 +202,7 @@ class TargetPart(Part):
     columns: list[str]
     keys: list[list[str]]
     tables: list[np.ndarray]
-    suffixes: list[str]
+    scales: list[TargetScale]
 
     @classmethod
     def fit(
@@ -51,35 +211,40 @@ class TargetPart(Part):
         columns: Sequence[str],
         classes: Sequence[Any],
         *,
-        smoothing: float,
+        smoothing: float | str,
         scalar: bool = False,
     ) -> TargetPart:
         """Learn the class shares of each category; ``scalar`` averages class numbers, as printed in the paper."""
         if columns and not statistics.is_labelled:
             raise InputError(f"Column {columns[0]!r} is encoded by the label's mean: pass the labels y to fit.")
-        # What a row of each class adds to the sums that are averaged.
-        targets = np.arange(len(classes), dtype=np.float64)[:, None]
-        suffixes = [""]
-        if not scalar and len(classes) > 2:
-            targets = np.eye(len(classes))[:, 1:]
-            suffixes = [f"__is_{name}" for name in classes[1:]]
-        keys, tables = [], []
+        part = cls(list(columns), [], [], [])
         for name in columns:
             counts = statistics.categories(name)
-            rows = np.vstack([counts.table, counts.missing])
-            means = smoothed_means(rows, targets, smoothing)
-            seen = np.append(np.ones(len(counts.keys), dtype=bool), counts.missing.any())
-            low, high = means[seen].min(axis=0), means[seen].max(axis=0)
-            overall = rows.sum(axis=0) @ targets / rows.sum()
-            keys.append(counts.keys)
-            tables.append(unit_scale(np.vstack([means, overall]), low, high))
-        return cls(list(columns), keys, tables, suffixes)
+            shares = class_shares(counts)
+            chosen = estimated_smoothing(shares) if isinstance(smoothing, str) else float(smoothing)
+            scalars = np.arange(len(classes), dtype=np.float64)[:, None]
+            directions = scalars if scalar else leading_directions(shares, chosen)
+            means = shares.means(directions, chosen)[shares.rows > 0]
+            # Differences that are mostly chance are not stretched to what others take.
+            trusted = reliability(shares.rows, chosen) if isinstance(smoothing, str) else 1.0
+            scale = TargetScale(directions, chosen, means.min(axis=0) / trusted, means.max(axis=0) / trusted)
+            part.keys.append(counts.keys)
+            part.tables.append(scale.table(shares))
+            part.scales.append(scale)
+        return part
 
     def names(self) -> list[str]:
-        return [f"{name}{suffix}" for name in self.columns for suffix in self.suffixes]
+        return [
+            name if width == 1 else f"{name}__shares_{number}"
+            for name, width in zip(self.columns, self._widths(), strict=True)
+            for number in range(1, width + 1)
+        ]
 
     def sources(self) -> list[list[str]]:
-        return [[name] for name in self.columns for _ in self.suffixes]
+        return [[name] for name, width in zip(self.columns, self._widths(), strict=True) for _ in range(width)]
+
+    def _widths(self) -> list[int]:
+        return [len(scale.low) for scale in self.scales]
 
     def encode(self, frame: Rows) -> np.ndarray:
         outputs = [np.empty((len(frame), 0), dtype=np.float32)]
@@ -87,16 +252,39 @@ class TargetPart(Part):
             outputs.append(table[category_rows(frame[name], known, unseen=len(known) + 1)])
         return np.hstack(outputs)
 
+    def for_training(self, statistics: TableStatistics, classes: np.ndarray) -> CrossFittedTargetPart:
+        """Return the part for the rows that the statistics are of: a table for each fold, made from the others."""
+        keys, tables = [], []
+        for name, scale in zip(self.columns, self.scales, strict=True):
+            counts = statistics.categories(name)
+            shares, scale = class_shares(counts), replace(scale, directions=scale.directions[classes])
+            keys.append(counts.keys)
+            tables.append(np.concatenate([scale.table(shares.without(counts.of_fold(fold))) for fold in range(FOLDS)]))
+        return CrossFittedTargetPart(self.columns, keys, tables, self.scales)
+
     def state(self) -> PartState:
-        values = {"columns": self.columns, "keys": self.keys, "suffixes": self.suffixes}
-        return PartState(values, {f"table_{i}": table for i, table in enumerate(self.tables)})
+        values = {
+            "columns": self.columns,
+            "keys": self.keys,
+            "smoothing": [scale.smoothing for scale in self.scales],
+        }
+        arrays = {f"table_{i}": table for i, table in enumerate(self.tables)}
+        for i, scale in enumerate(self.scales):
+            arrays |= {f"directions_{i}": scale.directions, f"low_{i}": scale.low, f"high_{i}": scale.high}
+        return PartState(values, arrays)
 
     @classmethod
     def from_state(cls, state: PartState) -> Self:
-        columns, suffixes = state.texts("columns"), state.texts("suffixes")
-        keys = state.text_lists("keys", len(columns))
-        tables = [state.array(f"table_{i}", len(known) + 2, len(suffixes)) for i, known in enumerate(keys)]
-        return cls(columns, keys, tables, suffixes)
+        columns = state.texts("columns")
+        count = len(columns)
+        keys, tables, scales = state.text_lists("keys", count), [], []
+        for i, smoothing in enumerate(state.numbers("smoothing", count)):
+            directions = state.array(f"directions_{i}", None, None)
+            width = directions.shape[1]
+            limits = state.array(f"low_{i}", width), state.array(f"high_{i}", width)
+            tables.append(state.array(f"table_{i}", len(keys[i]) + 2, width))
+            scales.append(TargetScale(directions, smoothing, *limits))
+        return cls(columns, keys, tables, scales)
 
     def without_unused(self, present: Sequence[list[str]]) -> tuple[Part, int, int]:
         """Remove unused categories: they count as unseen then, and all others stay what they are."""
@@ -106,18 +294,68 @@ class TargetPart(Part):
             keys.append([known[place] for place in places])
             tables.append(table[[*places, len(known), len(known) + 1]])
         removed = sum(map(len, self.keys)) - sum(map(len, keys))
-        return TargetPart(self.columns, keys, tables, self.suffixes), removed, 0
+        return TargetPart(self.columns, keys, tables, self.scales), removed, 0
 
 
-def smoothed_means(rows: np.ndarray, targets: np.ndarray, smoothing: float) -> np.ndarray:
-    """Return ``(m mean + lambda overall) / (m + lambda)`` for each group; an empty group gets the overall mean.
+@dataclass(eq=False)
+class CrossFittedTargetPart(TargetPart):
+    """Target encoding of training rows by the class shares of the other folds, with the paper's noise if there is any.
 
-    ``rows`` are the rows of each group by class, ``targets`` the values of a row of each class that are averaged.
+    The tables of the folds are one above the other. The noise of a row depends on its position in the source, so that
+    any division into blocks gives the same rows.
     """
-    sums = rows @ targets
-    overall = rows.sum(axis=0) @ targets / rows.sum()
-    weight = rows.sum(axis=1)[:, None] + smoothing
-    return np.where(weight > 0, (sums + smoothing * overall) / np.where(weight > 0, weight, 1), overall)
+
+    noise: float = 0.0
+    seed: int = 0
+
+    def encode(self, frame: Rows) -> np.ndarray:
+        assert isinstance(frame, RowBlock)
+        folds = folds_of(frame.row_ids)
+        outputs = [np.empty((len(frame), 0), dtype=np.float32)]
+        for name, known, table in zip(self.columns, self.keys, self.tables, strict=True):
+            places = category_rows(frame[name], known, unseen=len(known) + 1)
+            outputs.append(table[folds * (len(known) + 2) + places])
+        encoded = np.hstack(outputs)
+        return encoded if not self.noise else np.clip(encoded + self._drawn(frame.row_ids, encoded.shape[1]), 0, 1)
+
+    def _drawn(self, row_ids: np.ndarray, columns: int) -> np.ndarray:
+        start = mixed_bits(np.array([self.seed], dtype=np.uint64) + _NOISE_SEED)
+        words = mixed_bits(
+            row_ids.astype(np.uint64)[:, None] * np.uint64(columns) + np.arange(columns, dtype=np.uint64)
+        )
+        uniform = ((mixed_bits(words + start) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+        return (self.noise * special.ndtri(uniform)).astype(np.float32)
+
+
+def class_shares(counts: CategoryCounts) -> ClassShares:
+    """Return the class shares of categories, missing values last."""
+    cells = counts.by_class()
+    return ClassShares(cells, np.asarray(cells.sum(axis=0), dtype=np.float64) / cells.sum())
+
+
+def untrusted_columns(part: TargetPart, statistics: TableStatistics) -> list[Notice]:
+    """Return notices about columns of so many categories that their class shares are mostly chance."""
+    notices = []
+    for name, scale in zip(part.columns, part.scales, strict=True):
+        rows = statistics.categories(name).rows
+        if len(rows) < _MANY_CATEGORIES:
+            continue
+        trusted = reliability(rows, scale.smoothing)
+        if trusted < _TRUSTED and rows.mean() < _FEW_ROWS:
+            message = (
+                f"has {len(rows):,} values with {rows.mean():.1f} rows each on average, whose class shares are mostly "
+                f"chance: its encoding was scaled down to {trusted:.1%}, so that it hardly counts"
+            )
+            notices.append(Notice("high_cardinality", message, name))
+    return notices
+
+
+def check_smoothing(smoothing: float | str) -> None:
+    """Raise InputError for a smoothing that is neither ``"auto"`` nor a number from 0 up."""
+    if isinstance(smoothing, str) and smoothing != "auto":
+        raise InputError(f"Parameter 'smoothing' is {smoothing!r}, but must be 'auto' or a number.")
+    if not isinstance(smoothing, str):
+        check_at_least(0, smoothing=smoothing)
 
 
 class TargetEncoder(TableEncoder):
@@ -127,8 +365,8 @@ class TargetEncoder(TableEncoder):
     --------
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"job": ["nurse", "cook", "nurse"]})
-    >>> TargetEncoder().fit_transform(rows, [1, 0, 1]).ravel()
-    array([1., 0., 1.], dtype=float32)
+    >>> TargetEncoder().fit(rows, [1, 0, 1]).transform(rows).ravel()
+    array([0., 1., 0.], dtype=float32)
     """
 
     scalar_target = False
@@ -138,7 +376,7 @@ class TargetEncoder(TableEncoder):
         self,
         numeric: str = "minmax",
         *,
-        smoothing: float = 10.0,
+        smoothing: float | str = "auto",
         roles: Mapping[str, Role | str] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -148,7 +386,7 @@ class TargetEncoder(TableEncoder):
         self.random_state = random_state
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
-        check_at_least(0, smoothing=self.smoothing)
+        check_smoothing(self.smoothing)
         numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]
         parts: list[Part] = [NumericPart.fit(statistics, numeric, self.numeric)]
         if categorical := [name for name in columns if name not in numeric]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from c2tc_pipeline.common.errors import InputError, closest, one_line
+from c2tc_pipeline.storage.backend import s3_errors
 
 REMOTE_SCHEMES = ("s3", "memory")
 
@@ -140,29 +141,18 @@ class Location:
     def _translated(self) -> Iterator[None]:
         """Turn errors of a remote file system into our own, whose messages hold no secrets."""
         try:
-            yield
-        except InputError:
-            raise
+            with s3_errors(str(self)):
+                yield
         except FileNotFoundError:
             raise InputError(f"There is no file {self}; check the address.") from None
         except IsADirectoryError:
             raise InputError(f"The source {self} is a folder; give the address of one file.") from None
-        except PermissionError:
-            raise InputError(f"Access to {self} was refused; check the credentials and their rights.") from None
-        except Exception as error:
-            module, kind = type(error).__module__, type(error).__name__
-            if kind == "FileExpired":
-                raise ConnectionError(f"The source {self} changed while it was being read; read it again.") from None
-            # botocore's errors share no standard base class, and importing botocore only to name them is slow.
+        except OSError as error:
             if isinstance(error, ConnectionError) and error.errno is None:
                 raise
-            if not module.startswith(("botocore", "aiobotocore", "aiohttp")) and not isinstance(error, OSError):
-                raise
-            if "Credentials" in kind:
-                raise InputError(
-                    f"No credentials to read {self}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
-                ) from None
-            raise ConnectionError(f"{self} could not be read ({kind}).") from None
+            if type(error).__name__ == "FileExpired":
+                raise ConnectionError(f"The source {self} changed while it was being read; read it again.") from None
+            raise ConnectionError(f"{self} could not be read ({type(error).__name__}).") from None
 
     def _open_local(self) -> BinaryIO:
         path = Path(self.path)

@@ -176,6 +176,12 @@ def sliced(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
             yield batch.slice(start, rows)
 
 
+def version_size(version: str) -> int | None:
+    """Return the size in bytes that a source's version begins with; that of a database has none."""
+    size = version.partition("-")[0]
+    return int(size) if size.isdigit() else None
+
+
 def refuse_duplicate_columns(names: Sequence[str], shown: str) -> None:
     """Refuse two columns of one name."""
     for name, count in Counter(names).items():

@@ -1,19 +1,20 @@
 """Published directories: written aside, listed in ``manifest.json``, synced, then made visible by one rename.
 
 Where an artefact is replaced, the old one is first renamed to a hidden name beside it. A writer that is killed between
-the two renames loses nothing: the next reader, writer or ``c2tc gc`` renames the old one back.
+the two renames loses nothing: the next reader, writer or ``c2tc gc`` renames the old one back. All of them hold a lock
+on the parent directory for the renames, so that none of them sees the moment between two renames of another.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
+import fcntl
 import glob
 import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ MANIFEST_NAME = "manifest.json"
 # Endings of the hidden siblings of an artefact: one being written, and one being replaced.
 PARTIAL, RETIRED = ".partial", ".retired"
 SCRATCH_PREFIX = "c2tc-scratch-"
-_MAX_SWAPS = 5
 
 
 class ScratchDirectory(tempfile.TemporaryDirectory[str]):
@@ -72,19 +72,19 @@ def discard_directory(target: Path) -> None:
     # Not under the name of a replaced one, which would be restored.
     removed = _sibling(target, PARTIAL)
     with contextlib.suppress(OSError):
-        target.rename(removed)
+        with _locked(target.parent):
+            target.rename(removed)
         shutil.rmtree(removed, ignore_errors=True)
 
 
-def check_target(
-    target: str | Path,
-    *,
-    kind: str,
-    replace: bool,
-    instead_of: Mapping[str, Any] | None = None,
-) -> None:
+def check_target(target: str | Path, *, kind: str, replace: bool) -> None:
     """Refuse a target that a later :func:`publish_directory` could not take, before any work is done."""
     target = Path(os.path.abspath(target))
+    with _locked(target.parent):
+        _check_locked(target, kind=kind, replace=replace)
+
+
+def _check_locked(target: Path, *, kind: str, replace: bool, instead_of: Mapping[str, Any] | None = None) -> None:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise InputError(f"Output {str(target)!r} exists and is not a directory; choose another path.")
     ancestor = next((folder for folder in target.parents if folder.exists()), None)
@@ -92,7 +92,7 @@ def check_target(
         wrong = "may not be written to" if ancestor.is_dir() else "is a file"
         raise InputError(f"Output {str(target)!r} can't be made: {str(ancestor)!r} {wrong}; choose another path.")
     changed = f"Directory {str(target)!r} was replaced or removed meanwhile; run again."
-    if not (target.exists() or restore(target)) or not any(target.iterdir()):
+    if not (target.exists() or _restore_locked(target)) or not any(target.iterdir()):
         if instead_of is not None:
             raise InputError(changed)
         return
@@ -100,7 +100,7 @@ def check_target(
         raise InputError(
             f"Output directory {str(target)!r} exists and was not made by c2tc; choose another path or empty it."
         )
-    manifest = read_manifest(target)
+    manifest = _read_manifest(target)
     if instead_of is not None and manifest != instead_of:
         raise InputError(changed)
     if manifest["kind"] != kind:
@@ -120,10 +120,16 @@ def check_target(
 
 def read_manifest(directory: str | Path) -> dict[str, Any]:
     """Return an artefact's manifest; raise if the directory is no artefact."""
-    path = Path(directory) / MANIFEST_NAME
+    directory = Path(os.path.abspath(directory))
+    if not (directory / MANIFEST_NAME).exists():
+        # Waits for a replacement under way.
+        restore(directory)
+    return _read_manifest(directory)
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / MANIFEST_NAME
     try:
-        if not path.parent.exists():
-            restore(path.parent)
         content = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"Directory {str(directory)!r} has no {MANIFEST_NAME}: it is not a c2tc artefact.") from None
@@ -143,10 +149,14 @@ def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[
 def restore(target: Path) -> bool:
     """Rename an artefact back that a killed replacement left aside; return whether there was one."""
     target = Path(os.path.abspath(target))
+    with _locked(target.parent):
+        return not target.exists() and _restore_locked(target)
+
+
+def _restore_locked(target: Path) -> bool:
     for retired in sorted(target.parent.glob(f".{glob.escape(target.name)}.*{RETIRED}")):
         with contextlib.suppress(OSError, InputError):
-            verify_directory(retired)
-            # Fails if a new artefact has appeared by now.
+            manifests.check_files(retired, _read_manifest(retired), str(retired))
             retired.rename(target)
             return True
     return False
@@ -156,31 +166,38 @@ def _sibling(target: Path, ending: str) -> Path:
     return target.parent / f".{target.name}.{uuid.uuid4().hex}{ending}"
 
 
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a directory, if it exists. The system releases the lock of a killed process."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        # Nothing can be renamed in it.
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _swap_in(private: Path, target: Path, *, kind: str, replace: bool, instead_of: Mapping[str, Any] | None) -> None:
-    """Make ``private`` visible as ``target``; a rename onto a directory that is not empty fails, so one writer wins."""
-    if instead_of is None:
-        with contextlib.suppress(OSError):
-            private.rename(target)
-            return
-    for _ in range(_MAX_SWAPS):
+    """Make ``private`` visible as ``target``."""
+    retired = _sibling(target, RETIRED)
+    with _locked(target.parent):
         # Checked again, because another directory may have appeared while this one was written.
-        check_target(target, kind=kind, replace=replace, instead_of=instead_of)
-        retired = _sibling(target, RETIRED)
+        _check_locked(target, kind=kind, replace=replace, instead_of=instead_of)
         try:
-            with contextlib.suppress(FileNotFoundError):
+            if target.exists():
                 target.rename(retired)
-            # And after the rename, because a file may have been added since.
-            check_target(retired, kind=kind, replace=True, instead_of=instead_of)
+                # And after the rename, because a file may have been added since.
+                _check_locked(retired, kind=kind, replace=True, instead_of=instead_of)
             private.rename(target)
-        except (OSError, InputError) as error:
+        except BaseException:
             with contextlib.suppress(OSError):
                 retired.rename(target)
-            if isinstance(error, InputError) or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                check_target(target, kind=kind, replace=replace, instead_of=instead_of)
-                raise
-        else:
-            shutil.rmtree(retired, ignore_errors=True)
-            return
-        # Another writer published between the two renames; its artefact is the one to replace now.
-        shutil.rmtree(retired, ignore_errors=True)
-    raise FileExistsError(f"{str(target)!r} is being replaced by other writers.")
+            # A file that was added is reported by the target's own name.
+            _check_locked(target, kind=kind, replace=replace, instead_of=instead_of)
+            raise
+    shutil.rmtree(retired, ignore_errors=True)

@@ -202,23 +202,30 @@ class Backend:
             with contextlib.nullcontext() if self.local else _MEMORY_LOCK:
                 yield
             return
-        shown = repr(self.address(path))
         try:
-            yield
-        except PermissionError:
-            raise InputError(f"Access to {shown} was refused; check the credentials and their rights.") from None
+            with s3_errors(repr(self.address(path))):
+                yield
         except FileNotFoundError:
             if needs_file:
                 raise
             raise InputError(f"There is no bucket {self._bucket!r}; create it or choose another root.") from None
-        except Exception as error:
-            # botocore's errors have no common base class, and importing botocore only to name them is slow.
-            if not type(error).__module__.startswith(("botocore", "aiobotocore")):
-                raise
-            if "Credentials" in type(error).__name__:
-                variables = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-                raise InputError(f"No credentials for {shown}; set {variables}.") from None
-            raise ConnectionError(f"{shown} could not be reached ({type(error).__name__}).") from None
+
+
+@contextmanager
+def s3_errors(shown: str) -> Iterator[None]:
+    """Turn refusals and errors of botocore into ``InputError`` if the user can act, else ``ConnectionError``."""
+    try:
+        yield
+    except PermissionError:
+        raise InputError(f"Access to {shown} was refused; check the credentials and their rights.") from None
+    except Exception as error:
+        # botocore's errors have no common base class, and importing botocore only to name them is slow.
+        if not type(error).__module__.startswith(("botocore", "aiobotocore", "aiohttp")):
+            raise
+        if "Credentials" in type(error).__name__:
+            variables = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            raise InputError(f"No credentials for {shown}; set {variables}.") from None
+        raise ConnectionError(f"{shown} could not be reached ({type(error).__name__}).") from None
 
 
 def list_directory(directory: Path, root: Path | None = None) -> list[StoredFile]:

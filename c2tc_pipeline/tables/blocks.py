@@ -8,12 +8,13 @@ parsed once.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -44,20 +45,10 @@ OpenBatches = Callable[[Sequence[str] | None], "Iterator[pa.RecordBatch]"]
 
 
 class Blocks:
-    """A re-iterable sequence of blocks of rows.
+    """A re-iterable sequence of blocks of rows; several passes may be made at the same time.
 
-    Attributes
-    ----------
-    columns : list of str
-        Column names.
-    shown : str
-        The source without secrets, for messages.
-    version, digest : str
-        The state of the source when it was read, and the hash of its content; empty for a DataFrame.
-    in_memory : bool
-        Whether the rows are one DataFrame in memory.
-    notices : list of Notice
-        What was done to the column names.
+    ``shown`` is the source without secrets, ``version`` its state when it was read and ``digest`` the hash of its
+    content, both empty for a DataFrame; ``notices`` say what was done to the column names.
 
     Examples
     --------
@@ -124,8 +115,7 @@ class Blocks:
             stack.pop_all()
 
             def batches(wanted: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-                opened.seek(0)
-                again = pq.ParquetFile(opened, page_checksum_verification=True)
+                again = pq.ParquetFile(_from_the_start(opened), page_checksum_verification=True)
                 yield from again.iter_batches(BLOCK_ROWS, columns=None if wanted is None else list(wanted))
 
             return cls(columns, batches=batches)
@@ -249,15 +239,45 @@ def _copied_to_file(batches: Iterator[pa.RecordBatch]) -> tuple[list[str], OpenB
             writer.write_batch(batch)
     names = list(first.schema.names)
 
+    # What is left in Python's buffer would be missing in a pass.
+    file.flush()
+
     def read(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        file.seek(0)
         wanted = names if columns is None else list(columns)
         options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in wanted])
-        with pa.ipc.open_stream(file, options=options) as reader:
+        with pa.ipc.open_stream(_from_the_start(file), options=options) as reader:
             for batch in reader:
                 yield batch.select(wanted)
 
     return names, read
+
+
+class _OwnPosition(io.RawIOBase):
+    """Read an open file from a position of its own."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._position = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: os.fstat(self._file.fileno()).st_size}
+        self._position = starts[whence] + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        count = os.preadv(self._file.fileno(), [buffer], self._position)
+        self._position += count
+        return count
+
+
+def _from_the_start(file: IO[bytes]) -> io.BufferedReader:
+    """Return a reader of an open file, so that passes at the same time do not move each other's position."""
+    return io.BufferedReader(_OwnPosition(file), buffer_size=1 << 20)
 
 
 def regrouped(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:

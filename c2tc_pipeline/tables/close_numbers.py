@@ -53,6 +53,14 @@ class CloseNumbers:
         cells += groups
         return np.bincount(cells, minlength=self.width * size).reshape(self.width, size)
 
+    def distinct(self) -> np.ndarray:
+        """Return the distinct numbers, ascending."""
+        # Both ends occur, so that flags need not be counted.
+        places = np.arange(self.width) if self.width <= 2 else np.flatnonzero(np.bincount(self.places))
+        # The largest unsigned numbers do not fit int64.
+        wide = np.int64 if self.low < 0 else np.uint64
+        return places.astype(wide) + wide(self.low)
+
     def appeared(self, occurs: np.ndarray) -> np.ndarray:
         """Return the places that occur, in the order of their first rows."""
         if self.width == 2:

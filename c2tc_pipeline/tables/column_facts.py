@@ -16,13 +16,16 @@ from c2tc_pipeline.tables.category_counts import (
     MOST_CATEGORIES,
     CategoryCounter,
     DistinctCount,
-    added_by_class,
+    added_by_stratum,
     hashed_numbers,
 )
+from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_numbers, to_text
 
 # Rows converted together; keeps copies small beside a large table.
 _CHUNK_ROWS = 2**20
+# Width of integers whose distinct values are found in a table.
+_CLOSE = 2**16
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ class ColumnGatherer:
         self.range = NumberRange()
         self._early_missing = np.zeros(0, dtype=np.int64)
 
-    def add(self, series: pd.Series[Any], codes: np.ndarray, row_ids: np.ndarray) -> None:
-        """Take a block into account, with the class numbers of its rows and their places in the source."""
+    def add(self, series: pd.Series[Any], strata: np.ndarray, row_ids: np.ndarray) -> None:
+        """Take a block into account, with the strata of its rows and their places in the source."""
         kind = column_kind(series)
         self._kind = joined_kind(self._kind, kind)
         self._is_category = self._is_category or isinstance(series.dtype, pd.CategoricalDtype)
@@ -106,12 +109,12 @@ class ColumnGatherer:
                     MOST_CATEGORIES if kind in (Kind.TEXT, Kind.MIXED) or self._is_category else self._most
                 )
                 self.counter.add_missing(self._early_missing)
-            self.counter.add(to_codes(series).values if self._role == "code" else values, codes)
+            self.counter.add(to_codes(series).values if self._role == "code" else values, strata)
         elif self.counter is not None:
-            self.counter.add_missing(np.bincount(codes))
+            self.counter.add_missing(np.bincount(strata))
         elif kind is Kind.EMPTY:
             # Whether missing values have to be counted is known when the first value comes.
-            self._early_missing = added_by_class(self._early_missing, np.bincount(codes))
+            self._early_missing = added_by_stratum(self._early_missing, np.bincount(strata))
         if kind is Kind.EMPTY:
             self.range.missing += len(series)
         elif kind not in (Kind.TEXT, Kind.MIXED) or self._role == "numeric":
@@ -122,7 +125,7 @@ class ColumnGatherer:
             return False
         if self._role in ("string", "code", "numeric"):
             return self._role != "numeric"
-        return kind in (Kind.TEXT, Kind.MIXED, Kind.BOOLEAN, Kind.WHOLE)
+        return kind in (Kind.TEXT, Kind.MIXED, Kind.BOOLEAN, Kind.INTEGER)
 
     def _compares_text(self, kind: Kind) -> bool:
         """Whether values are distinct when their texts are."""
@@ -138,7 +141,8 @@ class ColumnGatherer:
                 found = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
                 present = found[~np.isnan(found)]
             self.range.add(found, row_ids[rows])
-            self._distinct.add(hashed_numbers(present))
+            close = CloseNumbers.of(present, most=_CLOSE)
+            self._distinct.add(hashed_numbers(present if close is None else close.distinct()))
 
     def facts(self) -> ColumnFacts:
         """Return the facts of the rows so far."""

@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
     EMPTY = "empty"
     BOOLEAN = "boolean"
-    WHOLE = "whole"
+    INTEGER = "integer"
     REAL = "real"
     MOMENT = "moment"
     DURATION = "duration"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 _OBJECT_KINDS = {
     "empty": Kind.EMPTY,
     "boolean": Kind.BOOLEAN,
-    "integer": Kind.WHOLE,
+    "integer": Kind.INTEGER,
     "floating": Kind.REAL,
     "mixed-integer-float": Kind.REAL,
     "decimal": Kind.REAL,
@@ -53,7 +53,7 @@ def joined_kind(first: Kind, second: Kind) -> Kind:
         return first
     if first is Kind.EMPTY:
         return second
-    return Kind.REAL if {first, second} == {Kind.WHOLE, Kind.REAL} else Kind.MIXED
+    return Kind.REAL if {first, second} == {Kind.INTEGER, Kind.REAL} else Kind.MIXED
 
 
 class Conversion(NamedTuple):
@@ -87,17 +87,17 @@ def column_kind(series: pd.Series[Any]) -> Kind:
     if dtypes.is_bool_dtype(dtype):
         return Kind.BOOLEAN
     if dtypes.is_integer_dtype(dtype):
-        return Kind.WHOLE
+        return Kind.INTEGER
     if dtypes.is_float_dtype(dtype):
-        return Kind.WHOLE if _all_whole(as_floats(series)) else Kind.REAL
+        return Kind.INTEGER if _all_integers(as_floats(series)) else Kind.REAL
     if dtypes.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
         return Kind.MOMENT
     if dtypes.is_timedelta64_dtype(dtype):
         return Kind.DURATION
     if dtypes.is_object_dtype(dtype):
         kind = _OBJECT_KINDS.get(dtypes.infer_dtype(series, skipna=True), Kind.MIXED)
-        if kind is Kind.REAL and _all_whole(as_floats(series)):
-            return Kind.WHOLE
+        if kind is Kind.REAL and _all_integers(as_floats(series)):
+            return Kind.INTEGER
         return kind
     return Kind.TEXT if dtypes.is_string_dtype(dtype) else Kind.MIXED
 
@@ -163,7 +163,7 @@ def as_floats(series: pd.Series[Any]) -> np.ndarray:
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _all_whole(floats: np.ndarray) -> bool:
+def _all_integers(floats: np.ndarray) -> bool:
     """Whether every value that is present is a finite integer; stops early on columns of fractions."""
     for start in range(0, len(floats), 65_536):
         block = floats[start : start + 65_536]
@@ -187,7 +187,7 @@ def _numbers(series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     if kind is Kind.BOOLEAN:
         return series.astype(np.int8)
     if dtypes.is_object_dtype(series.dtype):
-        return series.astype(np.int64) if kind is Kind.WHOLE and _fits_int64(series) else series.astype(np.float64)
+        return series.astype(np.int64) if kind is Kind.INTEGER and _fits_int64(series) else series.astype(np.float64)
     return pd.Series(series.to_numpy(), index=series.index, name=series.name)
 
 

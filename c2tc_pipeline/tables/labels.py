@@ -96,7 +96,7 @@ class LabelGatherer:
 def _plain_values(labels: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     if kind in (Kind.TEXT, Kind.MIXED):
         return to_text(labels)
-    if kind is Kind.WHOLE:
+    if kind is Kind.INTEGER:
         codes, refused = to_codes(labels)
         return plain(labels) if refused.size else codes
     if kind is Kind.BOOLEAN:
@@ -117,6 +117,6 @@ def _looks_continuous(kind: Kind, classes: int, rows: int) -> bool:
     few_rows_a_class = 2 * classes > rows
     if kind in (Kind.REAL, Kind.MOMENT, Kind.DURATION):
         return classes > FEW_CLASSES or few_rows_a_class
-    if kind is Kind.WHOLE and classes > MOST_NUMBERED_CLASSES:
+    if kind is Kind.INTEGER and classes > MOST_NUMBERED_CLASSES:
         return True
     return classes > FEW_CLASSES and few_rows_a_class

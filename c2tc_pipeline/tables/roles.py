@@ -89,7 +89,7 @@ def infer_roles(
     >>> table = pd.DataFrame({"weekday": [1, 2, 3, 1], "price": [1.5, 2.0, 0.3, 9.1], "y": list("abab")})
     >>> for column in infer_roles(table, label="y").values():
     ...     print(column.name, column.role.value, "-", column.reason)
-    weekday code - whole numbers, 3 distinct, and 'weekday' in the name: treated as codes
+    weekday code - integers, 3 distinct, and 'weekday' in the name: treated as codes
     price numeric - numbers with fractions
     """
     given = checked_overrides(list(frame.columns), label, overrides or {})
@@ -149,8 +149,8 @@ def _inferred(facts: ColumnFacts, words: list[str]) -> tuple[Role, str]:
         return Role.STRING, f"text, {distinct} distinct"
     if kind is Kind.BOOLEAN:
         return Role.CODE, "yes or no"
-    if kind is Kind.WHOLE:
-        return _role_of_whole_numbers(distinct, facts.rows - facts.missing, words, facts.is_category)
+    if kind is Kind.INTEGER:
+        return _role_of_integers(distinct, facts.rows - facts.missing, words, facts.is_category)
     if kind is Kind.REAL:
         return Role.NUMERIC, "numbers with fractions"
     if kind is Kind.MOMENT:
@@ -158,8 +158,8 @@ def _inferred(facts: ColumnFacts, words: list[str]) -> tuple[Role, str]:
     return Role.NUMERIC, "durations, as seconds"
 
 
-def _role_of_whole_numbers(distinct: int, present: int, words: list[str], is_category: bool) -> tuple[Role, str]:
-    described = f"whole numbers, {distinct} distinct"
+def _role_of_integers(distinct: int, present: int, words: list[str], is_category: bool) -> tuple[Role, str]:
+    described = f"integers, {distinct} distinct"
     if distinct <= 2:
         return Role.CODE, f"{described}: treated as codes"
     if is_category:
@@ -179,12 +179,12 @@ def _hint(words: list[str]) -> str | None:
 
 def _is_identifier(facts: ColumnFacts, words: list[str]) -> bool:
     kind, distinct, present = facts.kind, facts.distinct, facts.rows - facts.missing
-    if kind not in (Kind.TEXT, Kind.MIXED, Kind.WHOLE):
+    if kind not in (Kind.TEXT, Kind.MIXED, Kind.INTEGER):
         return False
     named_so = any(word in IDENTIFIER_WORDS for word in words)
     if present < IDENTIFIER_MIN_ROWS:
         return named_so and distinct == present
-    if kind is Kind.WHOLE and not named_so:
+    if kind is Kind.INTEGER and not named_so:
         # An estimate can't show that a few values repeat.
         all_differ = distinct == present if facts.is_counted else distinct >= IDENTIFIER_SHARE * present
         # Independent draws from a range of at most twice their count would repeat, so such values number the rows.

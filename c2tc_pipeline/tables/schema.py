@@ -50,7 +50,7 @@ class _Document(BaseModel):
 class SchemaFailure:
     """One way in which a table does not fit its schema.
 
-    ``check`` is ``present``, ``not_missing``, ``number``, ``finite``, ``whole_number``, ``text``, ``known_class`` or
+    ``check`` is ``present``, ``not_missing``, ``number``, ``finite``, ``integer``, ``text``, ``known_class`` or
     ``usable``; ``count`` is the number of values at fault, 1 for an absent column.
     """
 
@@ -190,7 +190,7 @@ def _checks(column: _ColumnDocument) -> list[Check]:
     if column.role is Role.NUMERIC:
         return [_check(_is_number, "number"), _check(_is_finite, "finite")]
     if column.role is Role.CODE:
-        return [_check(_is_whole, "whole_number")]
+        return [_check(_is_integer, "integer")]
     return [_check(_is_text, "text")] if column.must_be_text else []
 
 
@@ -218,7 +218,7 @@ def _is_finite(values: pd.Series[Any]) -> pd.Series[Any]:
     return _all_but(values, np.flatnonzero(np.isinf(numbers.to_numpy(dtype=np.float64))))
 
 
-def _is_whole(values: pd.Series[Any]) -> pd.Series[Any]:
+def _is_integer(values: pd.Series[Any]) -> pd.Series[Any]:
     return _all_but(values, to_codes(values).refused)
 
 

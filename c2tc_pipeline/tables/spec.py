@@ -5,7 +5,7 @@ Only values and their limits belong here; catalogue files are read in :mod:`c2tc
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -35,16 +35,9 @@ class _Settings(BaseModel):
 
 
 class SplitSettings(_Settings):
-    """How rows are divided into train, validation and test.
+    """Shares of the rows for validation and test, together below 1; the rest is for training.
 
-    Parameters
-    ----------
-    seed : int
-        Decides which rows go where.
-    validation, test : float
-        Shares of the rows, together below 1.
-    group_duplicates : bool
-        Keep rows with equal features on one side.
+    With ``group_duplicates`` rows with equal features stay on one side.
     """
 
     seed: Seed = 0
@@ -60,29 +53,9 @@ class SplitSettings(_Settings):
 
 
 class CondenseSettings(_Settings):
-    """How a table is condensed.
+    """How a table is condensed; the README describes each setting.
 
-    Parameters
-    ----------
-    seed : int
-        Decides every random choice.
-    strings : str
-        Encoding of string columns: by similarity, by target mean, or column by column whichever fits.
-    numeric : str
-        Scaling of numeric columns.
-    allocation : str
-        How the condensed rows are divided over the classes.
-    gamma : float or "auto"
-        Exponent of the class sizes in the objective, from 0 to 1.
-    representative : str
-        Whether a condensed row is a cluster's mean or the real row nearest to it.
-    min_rows_per_condensed_row : int
-        Minimum number of source rows in every cluster.
-    device : str
-        Where the heavy work runs.
-    engine : str
-        Where curves and clusters are computed: ``"local"`` or the address of a Dask scheduler, such as
-        ``"dask://host:8786"``. The result is the same, so no version depends on it.
+    Results do not depend on ``engine``, so that no version key does.
     """
 
     seed: Seed = 0
@@ -92,6 +65,9 @@ class CondenseSettings(_Settings):
     gamma: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.25
     representative: Literal["centroid", "medoid"] = "centroid"
     min_rows_per_condensed_row: Annotated[StrictInt, Field(ge=1)] = 1
+    min_category_rows: Annotated[StrictInt, Field(ge=1)] = 1
+    column_weights: Literal["auto", "none"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = "auto"
+    expand_rows: Annotated[StrictInt, Field(ge=1)] | None = None
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     engine: Annotated[str, AfterValidator(check_engine)] = "local"
 
@@ -106,17 +82,7 @@ class CondenseSettings(_Settings):
 
 
 class EvaluationSettings(_Settings):
-    """How a condensed table is tested.
-
-    Parameters
-    ----------
-    models : tuple of str
-        Which models are trained.
-    seeds : int
-        How many times each of them is trained.
-    recipe : str
-        How networks are trained.
-    """
+    """Which models are trained on a condensed table, how many times each, and how networks are trained."""
 
     models: Annotated[tuple[str, ...], Field(min_length=1)] = ("mlp", "boosting")
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 3
@@ -126,20 +92,9 @@ class EvaluationSettings(_Settings):
 class CheckSettings(_Settings):
     """When a pipeline stops, and when it warns.
 
-    Parameters
-    ----------
-    baseline : int
-        Later deliveries must fit the first one that was accepted under this number; raise it to accept other columns or
-        classes.
-    drift : float
-        Warn when the shares of the classes moved by more than this since the last accepted delivery (total variation
-        distance).
-    accuracy_margin : float
-        Warn when a model trained on condensed rows is that much less accurate than one trained on all of them.
-    repeated_rows : float
-        The share of condensed rows that may repeat a source row.
-    on_repeated_rows : str
-        What happens when there are more: a warning, or no condensed table.
+    Deliveries must fit the first one that was accepted under the number ``baseline``. The others are limits above which
+    a check warns: how far the shares of the classes moved since the last accepted delivery (total variation distance),
+    how much accuracy condensed rows cost, and how many of them repeat a source row; more of those may also stop it.
     """
 
     baseline: Annotated[StrictInt, Field(ge=1)] = 1
@@ -147,13 +102,6 @@ class CheckSettings(_Settings):
     accuracy_margin: Share = 0.1
     repeated_rows: Share = 0.1
     on_repeated_rows: Literal["warn", "stop"] = "warn"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gap_is_fixed(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and "gap" in fields:
-            raise ValueError("gap is no longer a setting: the check near_bound always warns above 10 %; remove it")
-        return fields
 
 
 def _address(source: object) -> object:
@@ -163,29 +111,9 @@ def _address(source: object) -> object:
 class TableSpec(_Settings):
     """One table of the catalogue.
 
-    Parameters
-    ----------
-    name : str
-        Lower-case letters, digits and underscores, beginning with a letter; it becomes part of paths.
-    source : str
-        A path, relative to the catalogue, or an address, or a mapping such as
-        ``{"sqlite": {"file": "a.db", "table": "t"}}``, see :func:`c2tc_pipeline.sources.addresses.address_of`.
-    label : str
-        The column to predict.
-    description : str
-        Free text.
-    roles : dict of str to Role
-        Columns whose role is not left to inference.
-    ratios : tuple of float
-        Condensed sizes as shares of the training rows.
-    split : SplitSettings
-        How rows are divided.
-    settings : CondenseSettings
-        How the table is condensed.
-    evaluation : EvaluationSettings
-        How the condensed table is tested.
-    checks : CheckSettings
-        When a pipeline stops, and when it warns.
+    The name becomes part of paths. The source is a path, relative to the catalogue, or an address, or a mapping such as
+    ``{"sqlite": {"file": "a.db", "table": "t"}}``, see :func:`c2tc_pipeline.sources.addresses.address_of`. Ratios are
+    condensed sizes as shares of the training rows.
 
     Examples
     --------

@@ -20,21 +20,7 @@ def split_rows(
 ) -> np.ndarray:
     """Return the side of each row, an index into :data:`SIDES`, so that every class has the same shares on each side.
 
-    Parameters
-    ----------
-    codes : ndarray
-        The class of each row.
-    validation, test : float
-        Shares of the rows, together below 1; the rest is for training.
-    seed : int
-        Determines the sides.
-    groups : ndarray of int, optional
-        Rows with the same number stay on one side.
-
-    Raises
-    ------
-    InputError
-        When a share is out of range.
+    ``codes`` has the class of each row. Rows with the same number in ``groups`` stay on one side.
 
     Notes
     -----

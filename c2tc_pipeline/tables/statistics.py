@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
-from c2tc_pipeline.tables.category_counts import CategoryCounts
+from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, strata_of
 from c2tc_pipeline.tables.column_facts import ColumnGatherer, NumberRange
 from c2tc_pipeline.tables.kinds import Kind, as_floats, to_codes, to_numbers, to_text
 from c2tc_pipeline.tables.roles import ColumnRole, Role, decided_role, gatherer_of
@@ -56,6 +57,8 @@ class TableStatistics:
         Sampled rows, kept columns in the form that their roles ask for.
     sample_codes : ndarray of int
         Their class numbers.
+    sample_row_ids : ndarray of int
+        Their positions in the source.
     counts : dict of str to CategoryCounts
         Of string and code columns; columns with too many categories are counted in the sample instead.
     ranges : dict of str to NumberRange
@@ -70,6 +73,7 @@ class TableStatistics:
     kinds: dict[str, Kind]
     sample: pd.DataFrame
     sample_codes: np.ndarray
+    sample_row_ids: np.ndarray
     counts: dict[str, CategoryCounts] = field(default_factory=dict)
     ranges: dict[str, NumberRange] = field(default_factory=dict)
     example: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -78,7 +82,8 @@ class TableStatistics:
     def of(cls, frame: pd.DataFrame, codes: np.ndarray | None = None) -> TableStatistics:
         """Return the statistics of few rows in memory, whose columns have the form that their roles ask for."""
         numbers = np.zeros(len(frame), dtype=np.int64) if codes is None else codes
-        return cls(np.bincount(numbers, minlength=1), codes is not None, {}, {}, frame, numbers)
+        class_rows, row_ids = np.bincount(numbers, minlength=1), np.arange(len(frame))
+        return cls(class_rows, codes is not None, {}, {}, frame, numbers, row_ids)
 
     @property
     def rows(self) -> int:
@@ -102,7 +107,8 @@ class TableStatistics:
     def categories(self, name: str) -> CategoryCounts:
         """Return the counts of a column's categories, from the sample where there are too many to count."""
         if name not in self.counts:
-            self.counts[name] = CategoryCounts.of(self.sampled(name), self.sample_codes, len(self.class_rows))
+            classes = len(self.class_rows)
+            self.counts[name] = CategoryCounts.of(self.sampled(name), self.sample_codes, classes, self.sample_row_ids)
         return self.counts[name]
 
     def numbers(self, name: str) -> NumberRange:
@@ -114,14 +120,12 @@ class TableStatistics:
 
     def write_files(self, directory: Path) -> None:
         """Write everything but the roles, which :class:`~c2tc_pipeline.tables.table.Table` writes."""
-        write_parquet(self.sample.assign(**{"": self.sample_codes}), directory / "sample.parquet")
+        write_parquet(self.sample, directory / "sample.parquet")
+        sampled = pd.DataFrame({"code": self.sample_codes, "source_row": self.sample_row_ids})
+        write_parquet(sampled, directory / "sample_rows.parquet")
         write_parquet(self.example, directory / "example.parquet")
-        counted = [
-            (name, key, rows.tolist())
-            for name, counts in self.counts.items()
-            for key, rows in [*zip(counts.keys, counts.table, strict=True), (None, counts.missing)]
-        ]
-        write_parquet(pd.DataFrame(counted, columns=["column", "category", "rows"]), directory / "categories.parquet")
+        counted = [_cells_of(name, counts) for name, counts in self.counts.items()]
+        write_parquet(pd.concat([_NO_CELLS, *counted]), directory / "categories.parquet")
         values = {
             "class_rows": self.class_rows.tolist(),
             "kinds": {name: kind.value for name, kind in self.kinds.items()},
@@ -138,10 +142,9 @@ class TableStatistics:
         values = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
         sample = read_parquet(directory / "sample.parquet")
         counted = read_parquet(directory / "categories.parquet")
-        counts = {}
-        for name, found in counted.groupby("column", sort=False):
-            table = np.vstack(found["rows"].to_list()).astype(np.int64)
-            counts[str(name)] = CategoryCounts(found["category"].to_list()[:-1], table[:-1], table[-1])
+        rows = read_parquet(directory / "sample_rows.parquet")
+        classes = len(values["class_rows"])
+        counts = {str(name): _counts_of(found, classes) for name, found in counted.groupby("column", sort=False)}
         ranges = {}
         for name, (low, high, missing) in values["ranges"].items():
             ranges[name] = NumberRange()
@@ -153,8 +156,9 @@ class TableStatistics:
             True,
             roles,
             {name: Kind(kind) for name, kind in values["kinds"].items()},
-            sample.drop(columns=""),
-            sample[""].to_numpy(),
+            sample,
+            rows["code"].to_numpy(),
+            rows["source_row"].to_numpy(),
             counts,
             ranges,
             read_parquet(directory / "example.parquet"),
@@ -173,18 +177,19 @@ def gather_statistics(
     """Gather the statistics of some columns in one pass, and decide their roles."""
     gatherers: dict[str, ColumnGatherer] = {name: gatherer_of(name, given.get(name)) for name in columns}
     sample = RowSample(seed, min(SAMPLE_ROWS, max(SAMPLE_CELLS // (len(columns) + 1), 1)))
-    sample_codes = RowSample(seed, min(SAMPLE_ROWS, max(SAMPLE_CELLS // (len(columns) + 1), 1)))
+    sample_rows = RowSample(seed, min(SAMPLE_ROWS, max(SAMPLE_CELLS // (len(columns) + 1), 1)))
     class_rows, example = np.zeros(classes, dtype=np.int64), None
 
-    def add(block: Block, name: str) -> None:
+    def add(block: Block, strata: np.ndarray, name: str) -> None:
         _check_given(block, name, given.get(name))
-        gatherers[name].add(block.frame[name], block.codes, block.row_ids)
+        gatherers[name].add(block.frame[name], strata, block.row_ids)
 
     for block in blocks:
-        for _ in side_by_side([partial(add, block, name) for name in columns]):
+        strata = strata_of(block.codes, block.row_ids)
+        for _ in side_by_side([partial(add, block, strata, name) for name in columns]):
             pass
         sample.add(block.frame[list(columns)])
-        sample_codes.add(pd.DataFrame({"code": block.codes}))
+        sample_rows.add(pd.DataFrame({"code": block.codes, "row_id": block.row_ids}))
         class_rows += np.bincount(block.codes, minlength=classes)
         example = _joined_types(example, block.frame[list(columns)].iloc[:1])
     if example is None:
@@ -199,19 +204,39 @@ def gather_statistics(
             if found.first_infinite is not None:
                 refuse_infinities(name, found.infinite, found.first_infinite)
         elif role.role is not Role.DROP and counter is not None and counter.is_exact:
-            counts[name] = counter.counts(np.arange(classes))
-    rows = sample.rows()
+            counts[name] = counter.counts(classes)
+    rows, sampled = sample.rows(), sample_rows.rows()
     return TableStatistics(
         class_rows=class_rows,
         is_labelled=is_labelled,
         roles=roles,
         kinds={name: found.kind for name, found in facts.items()},
         sample=typed_columns(rows, roles, np.arange(len(rows))),
-        sample_codes=sample_codes.rows()["code"].to_numpy(),
+        sample_codes=sampled["code"].to_numpy(),
+        sample_row_ids=sampled["row_id"].to_numpy(),
         counts=counts,
         ranges=ranges,
         example=example.reset_index(drop=True),
     )
+
+
+_NO_CELLS = pd.DataFrame({"column": [], "category": [], "stratum": [], "rows": []}).astype(
+    {"column": "str", "category": "str", "stratum": "int64", "rows": "int64"}
+)
+
+
+def _cells_of(name: str, counts: CategoryCounts) -> pd.DataFrame:
+    """Return the counts of a column as a table, for storage; missing values are a category without a name."""
+    cells = counts.cells.tocoo()
+    keys = pd.Series([*counts.keys, None], dtype="str").take(cells.row).reset_index(drop=True)
+    return pd.DataFrame({"column": name, "category": keys, "stratum": cells.col, "rows": cells.data})
+
+
+def _counts_of(found: pd.DataFrame, classes: int) -> CategoryCounts:
+    """Return the counts of a column from those of :func:`_cells_of`."""
+    places, keys = pd.factorize(found["category"])
+    cells = found["rows"].to_numpy(), (np.where(places < 0, len(keys), places), found["stratum"].to_numpy())
+    return CategoryCounts(keys.tolist(), sparse.csr_array(cells, shape=(len(keys) + 1, classes * FOLDS)))
 
 
 NO_ROWS = "The table has no rows; give one with at least two rows of different classes."

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
@@ -104,7 +104,6 @@ def test_loss_and_gradients_are_those_of_the_dense_network(
         torch.testing.assert_close(sum(pieces), wanted, rtol=tolerance, atol=tolerance * float(wanted.abs().max()))
 
 
-@settings(deadline=None, max_examples=50)
 @given(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=6), rows=st.integers(1, 20), seed=st.integers(0, 2**32))
 def test_products_and_distinct_rows_are_those_of_the_dense_matrix(sizes: list[int], rows: int, seed: int) -> None:
     tables, places = random_case(sizes, rows, seed)

@@ -79,13 +79,10 @@ def test_a_packed_csv_of_one_endless_row_is_refused(tmp_path: Path) -> None:
     assert "longer than 8 MiB" in refusal(path)
 
 
-@pytest.mark.parametrize("compression", ["zstd", "gzip", "snappy"])
-def test_a_packed_parquet_file_beyond_the_limit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
-) -> None:
+def test_a_packed_parquet_file_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "bomb.parquet"
     table = pa.table({"a": np.zeros(4_000_000), "b": pa.nulls(4_000_000)})
-    pq.write_table(table, path, compression=compression, use_dictionary=False, data_page_size=1 << 30)
+    pq.write_table(table, path, compression="zstd", use_dictionary=False, data_page_size=1 << 30)
     monkeypatch.setenv(LIMIT_VARIABLE, "10")
     assert "needs more than 10 MB of memory" in refusal(path)
 
@@ -99,37 +96,25 @@ def test_the_limit_is_half_of_the_memory_unless_it_is_set(monkeypatch: pytest.Mo
             most_table_bytes()
 
 
-def changed_footer(path: Path, old: bytes, new: bytes) -> None:
-    """Replace bytes in the footer of a Parquet file, which keeps its length."""
-    content = path.read_bytes()
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    assert old in content[start:]
-    assert len(old) == len(new)
-    path.write_bytes(content[:start] + content[start:].replace(old, new))
-
-
-def test_a_footer_that_claims_absurd_numbers_of_rows_is_refused(tmp_path: Path) -> None:
+def test_a_footer_that_claims_absurd_numbers_is_refused(tmp_path: Path) -> None:
     """The number 1000 as Thrift writes it, twice as zigzag in seven bits, becomes one that is larger or negative."""
-    for number, claimed in enumerate((b"\xfe\x7f", b"\xff\x7f")):
-        path = tmp_path / f"{number}.parquet"
-        pq.write_table(pa.table({"a": range(1000)}), path)
-        changed_footer(path, b"\xd0\x0f", claimed)
-        assert "is not a whole Parquet file" in refusal(path)
-
-
-def test_a_length_of_the_footer_beyond_the_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"a": [1]}), path)
-    for length in (2**31 - 1, 2**32 - 1, 0, path.stat().st_size):
-        content = path.read_bytes()
-        path.write_bytes(content[:-8] + length.to_bytes(4, "little") + b"PAR1")
+    pq.write_table(pa.table({"a": range(1000)}), path)
+    whole = path.read_bytes()
+    start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    assert b"\xd0\x0f" in whole[start:]
+    claims = [whole[:start] + whole[start:].replace(b"\xd0\x0f", claimed) for claimed in (b"\xfe\x7f", b"\xff\x7f")]
+    # Lengths of the footer beyond the file, and none.
+    lengths = [whole[:-8] + n.to_bytes(4, "little") + b"PAR1" for n in (2**31 - 1, 2**32 - 1, 0, len(whole))]
+    for content in (*claims, *lengths):
+        path.write_bytes(content)
         assert "is not a whole Parquet file" in refusal(path)
 
 
 @pytest.mark.parametrize("load", [load_catalogue, lambda path: load_experiment(str(path))])
 def test_yaml_neither_explodes_nor_constructs(tmp_path: Path, load: Any) -> None:
     path, mark = tmp_path / "t.yaml", tmp_path / "mark"
-    deep = "[" * 20_000
+    deep = "[" * 3_000
     for text in (EXPLODING, deep, "a: " + deep, *(f"tables: {made.format(mark=mark)}" for made in OBJECTS)):
         path.write_text(text)
         with pytest.raises(InputError) as caught:
@@ -153,7 +138,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="allow_pickle"):
         read_curves(tmp_path)
     np.save(tmp_path / "rows.npy", objects, allow_pickle=True)
-    told = {"names": [], "classes": [], "validation": False, "origin": "", "edges": [0, 1]}
+    told = {"names": [], "classes": [], "validation": False, "origin": "", "edges": [0, 1], "weights": None}
     (tmp_path / "encoded.json").write_text(json.dumps(told))
     with pytest.raises(ValueError, match="allow_pickle"):
         EncodedRows.read_files(tmp_path)
@@ -176,12 +161,16 @@ def _encoder_with(folder: Path, weights: bytes) -> Path:
     return made
 
 
+TERABYTE = json.dumps({"0/knots_0": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
+
+
 @pytest.mark.parametrize(
     "weights",
     [
         b"",
         (2**63).to_bytes(8, "little"),
         (100).to_bytes(8, "little") + b"{" * 100,
+        len(TERABYTE).to_bytes(8, "little") + TERABYTE,
         save({"0/knots_0": np.zeros(3), "0/heights_0": np.zeros(2)}),
         save({"0/knots_0": np.zeros((3, 3)), "0/heights_0": np.zeros(3)}),
         save({"0/knots_0": np.zeros(0), "0/heights_0": np.zeros(0)}),
@@ -190,12 +179,6 @@ def _encoder_with(folder: Path, weights: bytes) -> Path:
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path, weights: bytes) -> None:
     with pytest.raises(InputError, match="damaged"):
         load_encoder(_encoder_with(tmp_path, weights))
-
-
-def test_weights_that_claim_a_terabyte_are_refused(tmp_path: Path) -> None:
-    header = json.dumps({"0/knots_0": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
-    with pytest.raises(InputError, match="damaged"):
-        load_encoder(_encoder_with(tmp_path, len(header).to_bytes(8, "little") + header))
 
 
 def test_packed_or_endless_arrays_are_refused(tmp_path: Path) -> None:
@@ -219,10 +202,7 @@ def test_600_megabytes_in_one_take_no_more_memory_than_allowed(tmp_path: Path) -
     table, and what the reader needs for its blocks, which must not grow with the cores.
     """
     packed = tmp_path / "bomb.csv.gz"
-    with gzip.open(packed, "wb", compresslevel=9) as file:
-        file.write(b"a,b\n")
-        for _ in range(150):
-            file.write(b"0,0\n" * 1_000_000)
+    packed.write_bytes(gzip.compress(b"a,b\n") + 150 * gzip.compress(b"0,0\n" * 1_000_000))
     assert packed.stat().st_size < 2_000_000
     limit = 300
     script = f"""

@@ -53,8 +53,8 @@ def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.
     # Fewer seconds than by default: what is tested is that they end.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    table = pa.table({"a": range(200_000), "b": [uuid.uuid4().hex for _ in range(200_000)]})
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=20_000)
+    table = pa.table({"a": range(80_000), "b": [uuid.uuid4().hex for _ in range(80_000)]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=8_000)
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     address = f"s3://{BUCKET}/{uuid.uuid4().hex}/t.parquet"
     options = {"key": KEY, "secret": SECRET, "skip_instance_cache": True, "default_block_size": 1 << 18}
@@ -62,13 +62,13 @@ def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.
         options["endpoint_url"] = process.server.endpoint_url
         fsspec.filesystem("s3", **options).put_file(str(tmp_path / "t.parquet"), address)
         options |= {"default_cache_type": "none", "config_kwargs": {"retries": {"max_attempts": 1}, "read_timeout": 5}}
-        batches = open_source(address, options).batches(rows=20_000)
-        assert next(batches).num_rows == 20_000
+        batches = open_source(address, options).batches(rows=8_000)
+        assert next(batches).num_rows == 8_000
         process.kill()
         with pytest.raises(ConnectionError) as caught:
             list(batches)
         process.start()
-        again = pa.Table.from_batches(open_source(address, options).batches(rows=20_000))
+        again = pa.Table.from_batches(open_source(address, options).batches(rows=8_000))
     message = str(caught.value)
     assert address in message
     assert KEY not in message

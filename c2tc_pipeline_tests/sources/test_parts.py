@@ -1,16 +1,21 @@
-"""Folders of Parquet parts: one table in a stable order, and the part named that does not fit."""
+"""Folders of Parquet parts: one table, or the part named that does not fit; and a kind of source from outside."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.sources import addresses
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import peek_table, read_table
-from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
+from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, sliced
+from c2tc_pipeline.tables.blocks import Blocks, peek_table, read_table
+from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 
 
 def write(folder: Path, *parts: pd.DataFrame) -> Path:
@@ -71,10 +76,53 @@ def test_a_damaged_part_and_folders_in_folders_are_refused(tmp_path: Path) -> No
 
 def test_a_new_part_is_another_state_and_a_touched_one_has_the_same_digest(tmp_path: Path) -> None:
     folder = write(tmp_path / "parts", pd.DataFrame({"a": [1]}))
-    state, digest = source_fingerprint(folder), source_digest(folder)
+    state, digest = open_source(folder).version(), open_source(folder).digest()
     part = folder / "part-000.parquet"
     part.write_bytes(part.read_bytes())
-    assert source_digest(folder) == digest
+    assert open_source(folder).digest() == digest
     write(folder, pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]}))
-    assert source_fingerprint(folder) != state
-    assert source_digest(folder) != digest
+    assert open_source(folder).version() != state
+    assert open_source(folder).digest() != digest
+
+
+class CountSource(Source):
+    """The numbers below another one, and whether they are even."""
+
+    kind = "count"
+
+    def __init__(self, below: int) -> None:
+        self.below = below
+
+    @classmethod
+    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+        return cls(int(address.removeprefix("count://"))) if address.startswith("count://") else None
+
+    @classmethod
+    def address_of(cls, fields: Any) -> str:
+        return f"count://{fields}"
+
+    @property
+    def shown(self) -> str:
+        return f"count://{self.below}"
+
+    name = "numbers"
+
+    def header(self) -> TableHeader:
+        return TableHeader(("n", "even"), self.below)
+
+    def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        numbers = range(self.below)
+        whole = pa.record_batch({"n": numbers, "even": [number % 2 == 0 for number in numbers]})
+        yield from sliced([whole.select(self.chosen(columns, whole.schema.names))], rows)
+
+
+def test_a_source_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "SOURCES", [CountSource, *addresses.SOURCES])
+    path = tmp_path / "catalog.yaml"
+    path.write_text("tables: {a: {source: count://7, label: even}, b: {source: {count: 7}, label: even}}")
+    catalogue = load_catalogue(path)
+    assert [(report.problem, report.rows) for report in validate_catalogue(catalogue)] == [(None, 7)] * 2
+    delivered = [Blocks.of_source(catalogue.resolve_source(spec)) for spec in catalogue.values()]
+    assert [next(delivery.frames())["n"].tolist() for delivery in delivered] == [list(range(7))] * 2
+    assert delivered[0].digest == delivered[1].digest
+    assert delivered[0].version == f"db-{delivered[0].digest[:32]}"

@@ -8,6 +8,7 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,32 +97,18 @@ def uses(backend: Backend, source: Path) -> list[Callable[[], object]]:
     ]
 
 
-def test_the_environment_gives_endpoint_and_credentials(
-    s3_place: Place, no_credentials: None, monkeypatch: pytest.MonkeyPatch
+def test_the_environment_gives_endpoint_and_credentials_or_they_are_asked_for(
+    s3_place: Place, s3_server: S3Server, no_credentials: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    store = ArtefactStore(s3_place.root, access=S3Access(endpoint_url=s3_server.endpoint_url))
+    with pytest.raises(InputError, match="AWS_ACCESS_KEY_ID"):
+        store.latest("art")
     for name, value in s3_place.environment.items():
         monkeypatch.setenv(name, value)
     publish(ArtefactStore(s3_place.root), "from the environment")
     assert fetched(s3_place.store) == files_of("from the environment")
     part = s3_place.store.backend.read_bytes(next(p for p in s3_place.contents() if p.endswith("a.txt")), 5, 8)
     assert part == b"the"
-
-
-@pytest.mark.parametrize("change", [{"secret": "wrong"}, {"key": "nobody"}])
-def test_wrong_credentials_are_refused(s3_place: Place, s3_server: S3Server, change: dict[str, str]) -> None:
-    publish(s3_place.store)
-    before = s3_place.contents()
-    intruder = ArtefactStore(s3_place.root, access=dataclasses.replace(s3_server.access, **change))
-    for use in (*uses(intruder.backend, s3_place.scratch / "a"), lambda: publish(intruder), lambda: fetched(intruder)):
-        with pytest.raises(InputError, match=r"s3://.*credentials"):
-            use()
-    assert s3_place.contents() == before
-
-
-def test_absent_credentials_are_asked_for(s3_place: Place, s3_server: S3Server, no_credentials: None) -> None:
-    store = ArtefactStore(s3_place.root, access=S3Access(endpoint_url=s3_server.endpoint_url))
-    with pytest.raises(InputError, match="AWS_ACCESS_KEY_ID"):
-        store.latest("art")
 
 
 def test_a_missing_bucket_is_named(s3_server: S3Server, tmp_path: Path) -> None:
@@ -142,28 +129,33 @@ def test_a_server_that_is_not_there_is_an_error_that_may_pass(monkeypatch: pytes
         ArtefactStore("s3://bucket", access=access).latest("art")
 
 
-def test_no_secret_is_shown_or_logged(
+def test_wrong_credentials_are_refused_and_no_secret_is_shown_or_logged(
     s3_place: Place, s3_server: S3Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     store = s3_place.open()
     publish(store)
     fetched(store)
+    before = s3_place.contents()
     shown = [repr(store), repr(vars(store)), repr(s3_server.access), str(s3_server.access), repr(vars(store.backend))]
     for change in ({"secret": f"{SECRET}-wrong"}, {"key": f"{KEY}-wrong"}):
         refused = ArtefactStore(s3_place.root, access=dataclasses.replace(s3_server.access, **change))
-        with pytest.raises(InputError) as caught:
-            publish(refused)
-        shown += traceback.format_exception(caught.value)
+        calls = uses(refused.backend, s3_place.scratch / "a")
+        calls += [partial(publish, refused), partial(fetched, refused)]
+        for use in calls:
+            with pytest.raises(InputError, match=r"s3://.*credentials") as caught:
+                use()
+            shown += traceback.format_exception(caught.value)
     with pytest.raises(InputError) as caught:
         ArtefactStore(f"s3://{KEY}:{SECRET}@bucket/prefix")
     shown += traceback.format_exception(caught.value)
     shown += capfd.readouterr()
+    assert s3_place.contents() == before
     assert not [text for text in shown if SECRET in text or KEY in text]
     # The key's name is part of every signed request, which the libraries log for debugging; its secret never is.
     assert caplog.records
     assert SECRET not in caplog.text
-    assert not [path for path, content in s3_place.contents().items() if SECRET.encode() in content]
+    assert not [path for path, content in before.items() if SECRET.encode() in content]
 
 
 @pytest.mark.parametrize("arrives", [True, False])

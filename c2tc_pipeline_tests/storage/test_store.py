@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
@@ -35,22 +35,21 @@ from c2tc_pipeline_tests.storage.places import (
 
 def test_versions_come_back_as_they_were_written(place: Place, store: ArtefactStore) -> None:
     assert (store.versions("art"), store.newest_version("art"), store.latest("art")) == ([], 0, None)
-    versions = [publish(store, f"text {number}") for number in range(1, 12)]
+    versions = [publish(store, f"text {number}") for number in range(1, 4)]
     elsewhere = place.open()
-    assert [each.version for each in versions] == elsewhere.versions("art") == list(range(1, 12))
-    assert fetched(elsewhere) == files_of("text 11")
+    assert [each.version for each in versions] == elsewhere.versions("art") == [1, 2, 3]
+    assert fetched(elsewhere) == files_of("text 3")
     assert fetched(elsewhere, version=2, kind=KIND) == files_of("text 2")
     assert elsewhere.latest("art") == versions[-1]
     assert (versions[0].key, versions[0].kind, versions[0].settings) == ("art", KIND, {"text": "text 1"})
     expected = {manifest_path(each) for each in versions} | {data_path(each, n) for each in versions for n in NAMES}
     assert set(place.contents()) == expected
-
-
-def test_a_local_directory_is_read_in_place(tmp_path: Path) -> None:
-    store = ArtefactStore(tmp_path)
-    published = publish(store)
-    with store.fetch("art") as directory:
-        assert directory == tmp_path / "art" / "data" / published.writer == Path(store.address(published))
+    if store.backend.local is not None:
+        # A local directory is read in place.
+        with store.fetch("art") as directory:
+            assert (
+                directory == Path(place.root, "art", "data", versions[-1].writer) == Path(store.address(versions[-1]))
+            )
 
 
 def test_unusual_file_names_and_sizes_survive(store: ArtefactStore) -> None:
@@ -92,7 +91,8 @@ ESCAPES = ["", "/", "/etc", "..", "../x", "a/../b", "a//b", "a/", ".", "./a", ".
 MISFITS = ["A", "a b", "a\n", "é", "a..b", "a?x", "a#x", "a%2e", "a/manifests", "manifests/a", "a" * 201]
 
 
-def test_a_key_that_might_escape_is_refused_before_anything_happens(place: Place, store: ArtefactStore) -> None:
+def test_a_key_that_might_escape_is_refused_before_anything_happens(tmp_path: Path) -> None:
+    store = ArtefactStore(tmp_path)
     started: list[Path] = []
     uses: list[Callable[[str], object]] = [
         lambda key: store.publish(key, started.append, kind=KIND),
@@ -106,9 +106,10 @@ def test_a_key_that_might_escape_is_refused_before_anything_happens(place: Place
             with pytest.raises(InputError, match="Key"):
                 use(key)
     assert not started
-    assert place.contents() == {}
+    assert list(tmp_path.iterdir()) == []
 
 
+@settings(max_examples=50)
 @given(key=st.text() | st.from_regex(r"[a-c./|_-]{1,12}", fullmatch=True))
 def test_an_accepted_key_stays_below_the_root(key: str) -> None:
     try:
@@ -123,7 +124,7 @@ def flip(content: bytes) -> bytes:
     return bytes([content[0] ^ 1]) + content[1:]
 
 
-@pytest.mark.parametrize("harm", [flip, lambda content: content[:-1], None], ids=["flipped", "truncated", "missing"])
+@pytest.mark.parametrize("harm", [flip, None], ids=["flipped", "missing"])
 def test_a_damaged_file_is_named(place: Place, store: ArtefactStore, harm: Callable[[bytes], bytes] | None) -> None:
     publish(store, "older")
     for name in NAMES:
@@ -144,7 +145,7 @@ def test_a_damaged_or_foreign_manifest_is_named_and_not_skipped(place: Place, st
     path = manifest_path(publish(store))
     whole = store.backend.read_bytes(path)
     outside = []
-    for name in ("../../outside.txt", "/outside.txt", "", "."):
+    for name in ("../../outside.txt", "/outside.txt"):
         manifest = json.loads(whole)
         del manifest["sha256"]
         manifest["files"][0]["name"] = name
@@ -196,25 +197,25 @@ def test_an_error_while_storing_keeps_the_old_version(
     assert fetched(store) == files_of("newer")
 
 
-def test_of_eight_writers_one_wins_and_the_others_are_told_by_whom(place: Place, store: ArtefactStore) -> None:
-    stores = [place.open() for _ in range(8)]
-    for version in (1, 2, 3):
+def test_of_four_writers_one_wins_and_the_others_are_told_by_whom(place: Place, store: ArtefactStore) -> None:
+    stores = [place.open() for _ in range(4)]
+    for version in (1, 2):
         outcomes = race([partial(each.publish, "art", kind=KIND) for each in stores])
         latest = store.latest("art")
         assert latest is not None
         assert store.versions("art") == list(range(1, version + 1))
         assert outcomes.count(latest) == 1
         losers = [outcome for outcome in outcomes if isinstance(outcome, LostRace)]
-        assert len(losers) == 7
+        assert len(losers) == 3
         assert {(error.key, error.version, error.winner) for error in losers} == {("art", version, latest.writer)}
         assert fetched(store) == files_of(str(outcomes.index(latest)))
-        assert len(leftovers(store)) == version * 7 * len(NAMES)
+        assert len(leftovers(store)) == version * 3 * len(NAMES)
         copy = pickle.loads(pickle.dumps(losers[0]))
         assert (str(copy), copy.winner) == (str(losers[0]), latest.writer)
 
 
-@pytest.mark.parametrize("others", [1, 3])
-def test_a_writer_that_was_overtaken_cannot_win(place: Place, store: ArtefactStore, others: int) -> None:
+def test_a_writer_that_was_overtaken_cannot_win(place: Place, store: ArtefactStore) -> None:
+    others = 2
     publish(store)
     other = place.open()
 
@@ -228,20 +229,12 @@ def test_a_writer_that_was_overtaken_cannot_win(place: Place, store: ArtefactSto
     assert caught.value.version == 2
     assert store.newest_version("art") == 1 + others
     assert fetched(store) == files_of(f"other {others - 1}")
-
-
-def test_work_that_began_before_publishing_can_be_overtaken_too(store: ArtefactStore) -> None:
-    began = store.newest_version("art")
-    winner = publish(store, "other")
-    started: list[Path] = []
-    with pytest.raises(LostRace) as caught:
-        store.publish("art", started.append, kind=KIND, after=began)
-    assert caught.value.winner == winner.writer
-    assert not started
-    assert publish(store, "next", after=winner.version).version == 2
+    # Neither can work that began before publishing, which is told before it writes.
+    with pytest.raises(LostRace):
+        store.publish("art", lambda directory: pytest.fail("work was done"), kind=KIND, after=1)
     with pytest.raises(ValueError, match="does not exist yet"):
         publish(store, "far", after=7)
-    assert store.versions("art") == [1, 2]
+    assert publish(store, "next", after=1 + others).version == 2 + others
 
 
 def test_readers_see_whole_versions_while_several_writers_publish_until_each_won(place: Place) -> None:

@@ -127,7 +127,7 @@ def test_several_problems_are_counted(tmp_path: Path) -> None:
         assert f" {more} more" in message
 
 
-NO_YAML = ["tables: {a: [", "? [a, b]\n: 1", "a: \x00", "[" * 100_000, "# " + "x" * (1 << 20)]
+NO_YAML = ["tables: {a: [", "? [a, b]\n: 1", "a: \x00", "[" * 5_000, "# " + "x" * (1 << 20)]
 NO_CATALOGUE = ["", "[1, 2]", "tables: {}\nmore: 1", "tables: {}", "tables: {adult: }"]
 # With the line at fault.
 FORBIDDEN = [("tables:\n  a: {source: x, label: y}\n  a: {source: z, label: y}", 3), ("a: &x [1]\nb: *x", 2)]
@@ -148,12 +148,12 @@ TAGS = ["int", "float", "bool", "null", "timestamp", "binary", "omap", "pairs", 
 VALUES = ["hello", "''", "[1]", "{a: 1}", "0x", "_", ".", "1:", "2026-99-99"]
 
 
-@pytest.mark.parametrize(("tag", "value"), list(product(TAGS, VALUES)))
-def test_any_tag_before_any_value_is_read_or_refused(tag: str, value: str, tmp_path: Path) -> None:
-    path = write(tmp_path, f"first: 1\na: !!{tag} {value}\n")
-    # Any other error, or nothing of the value, would be a fault.
-    with contextlib.suppress(InputError):
-        assert "a" in load_yaml(path)
+def test_any_tag_before_any_value_is_read_or_refused(tmp_path: Path) -> None:
+    for tag, value in product(TAGS, VALUES):
+        path = write(tmp_path, f"first: 1\na: !!{tag} {value}\n")
+        # Any other error, or nothing of the value, would be a fault.
+        with contextlib.suppress(InputError):
+            assert "a" in load_yaml(path), (tag, value)
 
 
 def test_tags_that_fit_are_read(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_tags_that_fit_are_read(tmp_path: Path) -> None:
 
 def test_an_unreadable_catalogue(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: caf\xe9")
-    for name in ("none.yaml", "", "latin.yaml"):
-        with pytest.raises(InputError, match=name):
-            load_catalogue(tmp_path / name)
+    for path in (tmp_path / "none.yaml", tmp_path, tmp_path / "latin.yaml"):
+        with pytest.raises(InputError, match=path.name):
+            load_catalogue(path)
 
 
 def test_validation_opens_every_header(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reading Parquet, and damaged Parquet."""
+"""Reading Parquet, damaged Parquet, strings of several batches in one piece, and passes at the same time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.sources import csv_files
+from c2tc_pipeline.tables import blocks
+from c2tc_pipeline.tables.blocks import Blocks, frame_of, in_one_piece, peek_table, read_table
+from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 
 @pytest.fixture
@@ -73,3 +76,42 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match=r"t\.parquet"):
         read_table(path)
+
+
+def pieces(series: pd.Series) -> int:
+    return int(series.array.__arrow_array__().num_chunks)
+
+
+def test_strings_of_several_batches_are_joined() -> None:
+    frame = frame_of([pa.record_batch({"a": ["x", None], "b": [1, 2]}), pa.record_batch({"a": ["y"], "b": [3]})], "t")
+    assert pieces(frame["a"]) == 1
+    assert frame["a"].isna().tolist() == [False, True, False]
+
+
+def test_values_types_names_and_the_table_itself_stay() -> None:
+    table = mixed_table()
+    frame = pd.concat([table[:100], table[100:]]).set_axis(["twice", "twice", *table.columns[2:]], axis="columns")
+    texts = [position for position, dtype in enumerate(frame.dtypes) if dtype == "str"]
+    assert texts
+    joined = in_one_piece(frame)
+    pd.testing.assert_frame_equal(joined, frame)
+    assert {pieces(joined.iloc[:, position]) for position in texts} == {1}
+    assert {pieces(frame.iloc[:, position]) for position in texts} == {2}
+    assert in_one_piece(joined) is joined, "a table in one piece is not copied"
+
+
+def test_passes_at_the_same_time_do_not_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("LARGE_CELLS", "LARGE_CSV_BYTES", "BLOCK_ROWS"):
+        monkeypatch.setattr(blocks, limit, 100)
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 4_096)
+    frame = pd.DataFrame({"a": range(3_000), "b": [f"word {number}" for number in range(3_000)]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=100)
+    stored, copied = Blocks.of_parquet(tmp_path / "t.parquet"), Blocks.of_source(tmp_path / "t.csv")
+    (tmp_path / "t.parquet").unlink()
+    for held in (stored, copied):
+        assert not held.in_memory
+        passes = list(zip(held.frames(), held.frames(["b"]), strict=True))
+        assert len(passes) == 30
+        for columns, parts in zip((["a", "b"], ["b"]), zip(*passes, strict=True), strict=True):
+            pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), frame[columns])

@@ -68,8 +68,8 @@ def test_failures_of_all_blocks_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ("amount", [1.5, None, None, 4.0], ("amount", "not_missing", 2)),
         ("amount", [1.5, np.inf, 2.0, -np.inf], ("amount", "finite", 2)),
         ("amount", ["a", 1.0, 2.0, "b"], ("amount", "number", 2)),
-        ("weekday", [1, 2.5, 3, 4], ("weekday", "whole_number", 1)),
-        ("weekday", ["mon", "tue", "1", "2"], ("weekday", "whole_number", 2)),
+        ("weekday", [1, 2.5, 3, 4], ("weekday", "integer", 1)),
+        ("weekday", ["mon", "tue", "1", "2"], ("weekday", "integer", 2)),
         ("job", [1, 2, 3, 4], ("job", "text", 4)),
         ("number_as_text", [1, None, 3, 4], ("number_as_text", "not_missing", 1)),
         ("text_as_number", ["1", "x", "3", "4"], ("text_as_number", "number", 1)),
@@ -101,7 +101,7 @@ def test_everything_wrong_is_reported_at_once_in_column_order() -> None:
     assert found(frame) == [
         ("amount", "finite", 4),
         ("gaps", "present", 1),
-        ("weekday", "whole_number", 4),
+        ("weekday", "integer", 4),
         ("y", "present", 1),
     ]
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
@@ -22,7 +22,6 @@ def sizes_of(sides: np.ndarray) -> tuple[int, ...]:
     return tuple(np.bincount(sides, minlength=3).tolist())
 
 
-@settings(deadline=None)
 @given(labels, two_shares, seeds)
 def test_every_class_is_within_one_row_of_its_share(y: list[int], parts: tuple[float, float], seed: int) -> None:
     validation, test = parts
@@ -50,7 +49,6 @@ def test_sizes_and_seeds() -> None:
     assert split_rows(y, seed=1).tolist() != split_rows(y, seed=2).tolist()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=150), seeds)
 def test_groups_never_cross_sides(rows: list[tuple[int, int]], seed: int) -> None:
     y = np.array([label for label, _ in rows])
@@ -83,7 +81,6 @@ def test_wrong_settings(options: dict[str, float]) -> None:
 cells = st.one_of(st.none(), st.integers(0, 2))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(cells, st.sampled_from(["a", "b", None]), st.booleans()), max_size=40))
 def test_row_hashes_against_brute_force(rows: list[tuple[int | None, str | None, bool]]) -> None:
     frame = pd.DataFrame(rows, columns=["number", "text", "flag"]).astype(
