@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from c2tc_pipeline.condensation.condenser import Condenser
     from c2tc_pipeline.condensation.table import CondensedTable
     from c2tc_pipeline.encoding.hybrid import HybridEncoder
+    from c2tc_pipeline.evaluation.row_worth import row_worth
+    from c2tc_pipeline.evaluation.scores import evaluate
 
-__all__ = ["CondensedTable", "Condenser", "HybridEncoder", "condense"]
+__all__ = ["CondensedTable", "Condenser", "HybridEncoder", "condense", "evaluate", "row_worth"]
 __version__ = "0.1.0"
 
 _HOME = {
@@ -22,6 +24,8 @@ _HOME = {
     "Condenser": "c2tc_pipeline.condensation.condenser",
     "HybridEncoder": "c2tc_pipeline.encoding.hybrid",
     "condense": "c2tc_pipeline.condensation.api",
+    "evaluate": "c2tc_pipeline.evaluation.scores",
+    "row_worth": "c2tc_pipeline.evaluation.row_worth",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from c2tc_pipeline.allocation.fixed import FipcAllocator, RatioAllocator
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.optimal import OptimalAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
 from c2tc_pipeline.common.errors import InputError
@@ -47,7 +47,6 @@ __all__ = [
     "AllocationProblem",
     "Allocator",
     "CurveLosses",
-    "ExactLosses",
     "FipcAllocator",
     "HfilsAllocator",
     "OptimalAllocator",

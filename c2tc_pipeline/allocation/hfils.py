@@ -5,7 +5,7 @@ proposals start from the best allocation so far; the patience counter compares w
 proposal; leftover clusters are handed out in as many passes as it takes.
 
 Two additions. Restarts: the step shrinks with every success, so that a search with many small classes ends too early;
-where losses come from curves, it begins again from its best allocation with the step of a start. And a minimum gain: at
+it begins again from its best allocation with the step of a start. And a minimum gain: at
 a budget of a few rows one row is a large step for a gain that may be smaller than the error of the curves.
 """
 
@@ -78,7 +78,7 @@ class HfilsAllocator:
         bar = best * (1 - self.least_gain / problem.budget**2)
         step_limit = _first_step_limit(best_counts)
         trace = [TraceStep(0, best, best, True, step_limit, tuple(best_counts.tolist()))]
-        rounds_left = self.restarts if problem.losses.known_everywhere else 0
+        rounds_left = self.restarts
         failures = 0
         for iteration in range(1, self.max_iter + 1):
             if failures >= self.patience:

@@ -75,10 +75,8 @@ def _dynamic_programme(tables: list[np.ndarray], budget: int) -> np.ndarray:
     return counts
 
 
-def dual_bound(problem: AllocationProblem, reached: float) -> float | None:
-    """Return the bound, at most ``reached``, or None where every loss costs a k-means run."""
-    if not problem.losses.known_everywhere:
-        return None
+def dual_bound(problem: AllocationProblem, reached: float) -> float:
+    """Return the bound, at most ``reached``."""
     tables = [problem.loss_table(index) for index in range(len(problem.sizes))]
     return min(bound_of_tables(tables, problem.budget), reached)
 

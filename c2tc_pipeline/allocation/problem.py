@@ -1,4 +1,4 @@
-"""The class-adaptive cluster allocation problem (CCAP), and the sources of its losses: loss curves or k-means runs."""
+"""The class-adaptive cluster allocation problem (CCAP), and the losses that it reads from loss curves."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
 
 
 class LossSource(Protocol):
     """Source of WCSS(class, k)."""
-
-    known_everywhere: bool
-    """Whether a whole table costs no more than one entry."""
 
     @property
     def runs(self) -> int:
@@ -32,8 +28,6 @@ class LossSource(Protocol):
 
 class CurveLosses:
     """Losses interpolated on loss curves."""
-
-    known_everywhere = True
 
     def __init__(self, curves: Sequence[LossCurve]) -> None:
         self.curves = list(curves)
@@ -50,46 +44,6 @@ class CurveLosses:
     def table(self, index: int, largest: int) -> np.ndarray:
         """Interpolate the curve at every k."""
         return self.curves[index].at(np.arange(1, largest + 1))
-
-
-class ExactLosses:
-    """Losses from a k-means run on all rows for each (class, k), as in the paper; each run is made once.
-
-    Every (class, k) has its own seed, so that losses do not depend on the order of requests.
-    """
-
-    known_everywhere = False
-
-    def __init__(
-        self,
-        classes: Sequence[ClassKMeans],
-        *,
-        seed: int = 0,
-        relocate: int = 0,
-        max_iter: int = 100,
-        tol: float = 5e-4,
-    ) -> None:
-        self.classes = list(classes)
-        self.seed = seed
-        self.options = {"relocate": relocate, "max_iter": max_iter, "tol": tol}
-        self._known: dict[tuple[int, int], float] = {}
-
-    @property
-    def runs(self) -> int:
-        """One run per requested (class, k)."""
-        return len(self._known)
-
-    def wcss(self, index: int, k: int) -> float:
-        """Cluster the class once."""
-        if (index, k) not in self._known:
-            seed = np.random.SeedSequence([self.seed, index, k])
-            result = self.classes[index].cluster(k, seed=seed, **self.options)  # type: ignore[arg-type]
-            self._known[index, k] = result.inertia
-        return self._known[index, k]
-
-    def table(self, index: int, largest: int) -> np.ndarray:
-        """Cluster the class at every k; for small problems."""
-        return np.array([self.wcss(index, k) for k in range(1, largest + 1)])
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import numpy as np
 
 from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.condensation.expand import expanded_frame
 from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, StoredMembership
 from c2tc_pipeline.evaluation.averages import SCORES_NAME, mean_scores
-from c2tc_pipeline.evaluation.scores import rows_to_score, score_rows
+from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
 from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.verdict import verdict
 from c2tc_pipeline.storage.artefact import check_target, publish_directory, read_manifest
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
@@ -56,21 +60,27 @@ def condense_to_directory(
     condenser.set_params(rows=rows)
     with clock.stage("prepare"):
         table = learn_table(blocks, label=spec.label, roles=spec.roles, split=spec.split if split else None)
-    small, encoded = condense_table(table, encoder, condenser, name=name, clock=clock)
+    small, encoded = condense_table(
+        table, encoder, condenser, name=name, clock=clock, min_category_rows=spec.settings.min_category_rows
+    )
     refuse_repeated(small, spec)
     small.summary |= {"source": blocks.shown, "source_digest": blocks.digest}
     scores = None
     if split and trials:
         with clock.stage("evaluate"):
+            wanted = Trials(seeds=range(trials), device=spec.settings.device)
             scores = score_rows(
                 small,
-                *rows_to_score(encoder, table, encoded),
-                seeds=range(trials),
-                device=spec.settings.device,
+                rows_to_score(small, table, encoded, wanted),
+                wanted,
                 cache=None if cache_dir is None else ContentCache(cache_dir),
                 listener=listener,
             )
-        small.summary["scores"] = mean_scores(scores).to_dict(orient="records")
+        small.summary |= {
+            "verdict": verdict(scores),
+            "scores": mean_scores(scores).to_dict(orient="records"),
+            "row_worth": row_worth(scores).to_dict(orient="records"),
+        }
     # In the order of the stages.
     small.summary["seconds"] = dict(clock.seconds)
     small.summary["processor_seconds"] = dict(clock.processor_seconds)
@@ -94,6 +104,20 @@ def condense_to_directory(
 def _write_table(table: CondensedTable, directory: Path) -> None:
     table.write_files(directory)
     (directory / "report.html").write_text(render_report(table), encoding="utf-8")
+
+
+def expand_to_file(directory: Path, out: Path, *, rows: int | None, space: str, class_mix: str, seed: int) -> int:
+    """Draw rows from a stored condensed table into a Parquet file, all or nothing; return how many there are."""
+    table = CondensedTable.load(directory)
+    drawn = expanded_frame(table, rows, space=space, class_mix=class_mix, random_state=seed)
+    private = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        write_parquet(drawn, private)
+        os.replace(private, out)
+    except BaseException:
+        private.unlink(missing_ok=True)
+        raise
+    return len(drawn)
 
 
 def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, source: str | None = None) -> Forgotten:

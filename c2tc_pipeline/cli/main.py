@@ -18,7 +18,7 @@ import click
 
 from c2tc_pipeline import __version__
 from c2tc_pipeline.cli.pipeline import run, ui
-from c2tc_pipeline.cli.storage import forget, gc, verify
+from c2tc_pipeline.cli.storage import expand, forget, gc, verify
 from c2tc_pipeline.common.defaults import CATALOGUE, checked_ratio
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
@@ -76,7 +76,7 @@ def main() -> None:
     garbage.set_threshold(*_COLLECT_AFTER)
 
 
-for _command in (run, ui, forget, verify, gc):
+for _command in (run, ui, expand, forget, verify, gc):
     main.add_command(_command)
 
 
@@ -110,6 +110,16 @@ for _command in (run, ui, forget, verify, gc):
     "--min-rows-per-condensed-row",
     type=click.IntRange(1),
     help="Source rows that every condensed row stands for at least.  [default: 1]",
+)
+@click.option(
+    "--min-category-rows",
+    type=click.IntRange(1),
+    help="Members of a condensed row that a category needs to be kept with it.  [default: 1]",
+)
+@click.option(
+    "--column-weights",
+    type=click.Choice(["auto", "none"]),
+    help="Distances by the importance of columns for the label, or alike.  [default: auto]",
 )
 @click.option(
     "--split",
@@ -163,7 +173,7 @@ def condense(
     \b
     Examples:
       c2tc condense adult.csv --label income --ratio 0.001 --out small
-      c2tc condense --table flights --ratio 0.001 --out runs/flights
+      c2tc condense --table departures --ratio 0.001 --out runs/departures
       c2tc condense "postgresql://ann@host/sales?table=people" --label income --out small
       c2tc condense --catalogue paper --table adult --out small
 
@@ -254,8 +264,6 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
     if table_name is not None:
         if label is not None:
             raise InputError("--label is given by the catalogue; leave it out with --table.")
-        if catalogue == CATALOGUE and not catalogue.exists():
-            raise InputError(f"There is no catalogue {str(catalogue)!r} here; name yours with --catalogue.")
         loaded = load_catalogue(catalogue)
         spec = loaded.table(table_name)
         return spec.model_copy(update={"source": str(loaded.resolve_source(spec))})

@@ -61,16 +61,18 @@ def run(
 
     \b
     Examples:
-      c2tc run --table flights
-      c2tc run --table flights --ratio 0.001
+      c2tc run --table departures
+      c2tc run --table departures --ratio 0.001
 
     What is up to date is not made again: same source, settings and algorithms.
     """
     from rich.console import Console
 
+    from c2tc_pipeline.pipeline.formats import PAGE_NAME
     from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells
     from c2tc_pipeline.pipeline.run_events import RunLines, progress_console, scores_table
-    from c2tc_pipeline.pipeline.runner import read_results, report_page, run_tables
+    from c2tc_pipeline.pipeline.runner import read_results, run_tables
+    from c2tc_pipeline.reports.verdict import verdict
 
     place = Workplace(catalogue, storage, home)
     tables = place.tables()
@@ -85,10 +87,11 @@ def run(
     for made in done:
         if made.folder is not None:
             console.print()
-            console.print(
-                scores_table(made.table, read_results(place.store(), made.table, [*made.seconds]), made.seconds)
-            )
-            click.echo(f"Report: {report_page(made.folder)}")
+            scores = read_results(place.store(), made.table, [*made.seconds])
+            for found in scores.values():
+                console.print(verdict(found), style="bold", markup=False)
+            console.print(scores_table(made.table, scores))
+            click.echo(f"Report: {made.folder / PAGE_NAME}")
             for each in made.seconds:
                 click.echo(f"Condensed: {made.folder / repr(each) / 'condensed_original.parquet'}")
     failures = [failure for made in done for failure in made.failures] + board

@@ -1,4 +1,4 @@
-"""Commands on what was written: ``c2tc verify``, ``c2tc gc`` and ``c2tc forget``; heavy imports happen inside."""
+"""Commands on what was written: ``c2tc expand``, ``forget``, ``verify`` and ``gc``; heavy imports happen inside."""
 
 from __future__ import annotations
 
@@ -163,6 +163,51 @@ def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_j
     if found.strings_kept:
         stays += f", and {_counted(found.strings_kept, 'string')} that the codes of other rows depend on"
     click.echo(f"What the encoder learnt from the rows stays: {stays}. To be rid of that, condense anew without them.")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option(
+    "--rows", type=click.IntRange(1), help="How many rows to draw.  [default: 20,000 or more, see the README]"
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Parquet file to write; an existing one is kept."
+)
+@click.option(
+    "--space",
+    type=click.Choice(["original", "encoded"]),
+    default="original",
+    show_default=True,
+    help="Columns of the source, or the numbers that the encoder made of them.",
+)
+@click.option(
+    "--class-mix",
+    type=click.Choice(["condensed", "source"]),
+    default="condensed",
+    show_default=True,
+    help="Class shares as in training on the condensed rows, or as in the source.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The same seed gives the same rows.")
+def expand(directory: Path, rows: int | None, out: Path, space: str, class_mix: str, seed: int) -> None:
+    """Draw training rows from DIRECTORY, written by c2tc condense or run.
+
+    The rows are drawn from the condensed rows and their spread. The file has them with their label and a weight, which
+    says how much each row counts.
+
+    \b
+    Example:
+      c2tc expand small --rows 20000 --out train.parquet
+    """
+    if not directory.is_dir():
+        raise InputError(f"There is no directory {str(directory)!r}; name one that c2tc condense wrote.")
+    if out.exists():
+        raise InputError(f"Output {str(out)!r} exists; choose another name or remove it.")
+    if not out.parent.is_dir():
+        raise InputError(f"Output {str(out)!r} can't be made: there is no folder {str(out.parent)!r}; create it.")
+    from c2tc_pipeline.cli.job import expand_to_file
+
+    written = expand_to_file(directory, out, rows=rows, space=space, class_mix=class_mix, seed=seed)
+    click.echo(f"Written: {out} ({written:,} rows)")
 
 
 def _counted(number: int, noun: str) -> str:

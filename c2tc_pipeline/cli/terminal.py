@@ -8,19 +8,11 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.reports.verdict import weak_references
 from c2tc_pipeline.reports.wording import percentage
 
 # More classes than this are summed up in one last line.
@@ -44,34 +36,12 @@ class StageBars(Progress):
         self.update(self._stages[stage], completed=done, total=total)
 
 
-class WorkBar(Progress):
-    """One progress bar for a long piece of work, with an estimate of the time left."""
-
-    def __init__(self, console: Console, name: str, *, quiet: bool = False) -> None:
-        super().__init__(
-            SpinnerColumn(finished_text="[green]✓[/]"),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=40),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=quiet,
-            # Cells differ a hundredfold in length, so the speed is the mean of the last hour.
-            speed_estimate_period=3_600,
-        )
-        self._work = self.add_task(escape(name), total=None)
-
-    def __call__(self, done: float, total: float) -> None:
-        """Show progress."""
-        self.update(self._work, completed=done, total=total)
-
-
 def print_summary(table: CondensedTable, console: Console) -> None:
     """Print sizes, classes, objective, columns, notices, seconds and scores of a condensed table."""
     summary = table.summary
     console.print()
+    if summary.get("verdict"):
+        console.print(escape(summary["verdict"]), style="bold")
     console.print(
         f"[bold]{escape(summary['table'])}[/]: {summary['rows_in']:,} rows → [bold]{summary['rows_out']:,}[/] "
         f"(1 : {summary['rows_in'] / summary['rows_out']:,.0f}), {summary['columns_in']} columns → "
@@ -91,6 +61,8 @@ def print_summary(table: CondensedTable, console: Console) -> None:
         console.print(f"[yellow]Notice[/] {escape(str(notice))}")
     if "scores" in summary:
         console.print(_scores(summary["scores"]))
+        for sentence in weak_references(pd.DataFrame(summary["scores"])):
+            console.print(f"[yellow]Notice[/] {escape(sentence)}")
 
 
 def _table(title: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> Table:
@@ -98,7 +70,7 @@ def _table(title: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> 
     for heading in texts:
         shown.add_column(heading, overflow="fold")
     for heading in numbers:
-        shown.add_column(heading, justify="right")
+        shown.add_column(heading, justify="right", no_wrap=True)
     return shown
 
 
@@ -130,15 +102,15 @@ def _classes(table: CondensedTable) -> Table:
 
 
 def _scores(scores: list[dict[str, Any]]) -> Table:
-    numbers = ("rows", "accuracy", "macro-F1", "seconds")
-    shown = _table("Scores on test rows", texts=("model", "trained on"), numbers=numbers)
+    numbers = ("rows", "accuracy", "macro-F1", "AUC", "seconds")
+    shown = _table("Scores on test rows", texts=("model", "columns", "trained on"), numbers=numbers)
     for row in scores:
         shown.add_row(
             escape(row["model"]),
-            row["training_set"],
+            row["columns"],
+            row["training_set"].replace("_", " "),
             f"{row['rows']:,}",
-            percentage(row["accuracy"], row["accuracy_std"]),
-            percentage(row["macro_f1"], row["macro_f1_std"]),
+            *(percentage(row[name], row[f"{name}_std"]) for name in ("accuracy", "macro_f1", "auc")),
             f"{row['fit_seconds']:.2f}",
         )
     return shown

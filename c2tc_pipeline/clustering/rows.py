@@ -33,16 +33,25 @@ _MAX_READ_BYTES = 8 * 2**20
 # Per-row arrays with this many int32 entries, and other arrays from this size, are spilled to files.
 _SPILL_ENTRIES = 2**20
 _SPILL_BYTES = 2**20
+# Rows that say where all rows are, and share of the squared norm of their middle below which their typical squared
+# distance from it asks for another origin.
+_CENTRING_ROWS = 4_096
+_NEAR_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class _NpyRange:
-    """A range of rows of a C-contiguous ``.npy`` file (a path or ``s3://``); small enough to send to a worker."""
+    """A range of rows of a C-contiguous ``.npy`` file (a path or ``s3://``); small enough to send to a worker.
+
+    When rows are read, their columns are multiplied by ``factors``, and ``origin`` is subtracted from the result.
+    """
 
     path: str
     type_name: str
     shape: tuple[int, int]
     offset: int
+    factors: tuple[float, ...] | None = None
+    origin: tuple[float, ...] | None = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -89,7 +98,10 @@ class _NpyRange:
                 values = read_values(self.dtype, self.offset + start * self.row_bytes, count)
                 if len(values) < count:
                     raise OSError(f"The file {self.path!r} ends before its last row; write it again.")
-                return values.reshape(stop - start, self.shape[1])
+                rows = values.reshape(stop - start, self.shape[1])
+                if self.factors is not None:
+                    rows = rows * np.array(self.factors, dtype=self.dtype)
+                return rows if self.origin is None else rows - np.array(self.origin, dtype=self.dtype)
 
             yield read_range
 
@@ -148,6 +160,30 @@ class RowSource:
         if self.copy is not None:
             return RowSource(self.copy)
         return None if self.in_memory else self
+
+    def scaled(self, factors: np.ndarray) -> RowSource:
+        """Return the rows with their columns multiplied by factors, those of files when they are read."""
+        given = tuple(factors.tolist())
+        copy = None if self.copy is None else replace(self.copy, factors=given)
+        if isinstance(self.data, np.ndarray):
+            return RowSource(self.data * factors.astype(self.data.dtype), copy)
+        return RowSource(replace(self.data, factors=given), copy)
+
+    def centred(self) -> tuple[RowSource, np.ndarray]:
+        """Return the rows around an origin among them, and that; rows that are near the usual one stay as they are.
+
+        Distances between rows far from the origin drown in rounding: a row times another is much larger than they are.
+        """
+        some = self.take(np.linspace(0, len(self) - 1, min(len(self), _CENTRING_ROWS)).astype(np.int64))
+        middle = np.median(some, axis=0).astype(self.dtype)
+        away = float(middle.astype(np.float64) @ middle.astype(np.float64))
+        if float(np.median(((some - middle).astype(np.float64) ** 2).sum(axis=1))) >= _NEAR_SHARE * away:
+            return self, np.zeros_like(middle)
+        origin = tuple(middle.tolist())
+        copy = None if self.copy is None else replace(self.copy, origin=origin)
+        if isinstance(self.data, np.ndarray):
+            return RowSource(self.data - middle, copy), middle
+        return RowSource(replace(self.data, origin=origin), copy), middle
 
     def part(self, start: int, stop: int) -> RowSource:
         """Return a range of the rows without reading them."""

@@ -35,9 +35,10 @@ def condense(
     encoder: TableEncoder | None = None,
     allocation: str | Allocator = "hfils",
     gamma: float | str = 0.25,
-    losses: str = "curves",
     representative: str = "centroid",
     min_rows_per_condensed_row: int = 1,
+    min_category_rows: int = 1,
+    column_weights: str | Mapping[str, float] = "auto",
     validation: pd.DataFrame | None = None,
     device: str = "auto",
     engine: str = "local",
@@ -67,15 +68,17 @@ def condense(
     encoder : TableEncoder, optional
         Another encoder instead of ``HybridEncoder(strings, numeric)``; a copy of it is fitted, its own parameters and
         seed count, and its ``roles`` count as given.
-    allocation, gamma, losses, representative, min_rows_per_condensed_row : optional
-        As in :class:`Condenser`.
+    allocation, gamma, representative, min_rows_per_condensed_row, column_weights : optional
+        As in :class:`Condenser`; columns are those of the source.
+    min_category_rows : int, default=1
+        Categories of fewer members of a condensed row are not kept with it.
     validation : DataFrame, optional
         Labelled rows on which ``gamma="auto"`` is chosen; without them a tenth of the table is kept aside for that.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where the heavy work runs.
     engine : str, default="local"
-        Who computes curves and clusters: this process, or the workers of the Dask scheduler at this address, such as
-        ``"dask://host:8786"``.
+        Where curves and clusters are computed: in this process, or on a Dask cluster by the address of its scheduler,
+        such as ``"dask://host:8786"``.
     cache_dir : path, optional
         Where autoencoder weights and loss curves are kept between calls.
     random_state : int, default=0
@@ -83,7 +86,7 @@ def condense(
     name : str, default="table"
         What the table is called in summaries and reports.
     listener : callable, optional
-        Told about progress: (stage, steps done, steps in all).
+        Called with the stage, the steps done and the steps in all.
 
     Returns
     -------
@@ -118,9 +121,9 @@ def condense(
         rows=rows,
         allocation=allocation,
         gamma=gamma,
-        losses=losses,
         representative=representative,
         min_rows_per_condensed_row=min_rows_per_condensed_row,
+        column_weights=column_weights,
         device=device,
         engine=engine,
         cache_dir=cache_dir,
@@ -132,7 +135,7 @@ def condense(
         encoder = clone(encoder)
         if cache_dir is not None and encoder.get_params().get("cache_dir", cache_dir) is None:
             encoder.set_params(cache_dir=cache_dir)
-    small, _ = condense_table(table, encoder, condenser, name=name, clock=clock)
+    small, _ = condense_table(table, encoder, condenser, name=name, clock=clock, min_category_rows=min_category_rows)
     if singletons := small.summary["singletons"]:
         warnings.warn(singleton_message(singletons, len(small)), SingletonWarning, stacklevel=2)
     return small

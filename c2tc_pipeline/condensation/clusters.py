@@ -10,14 +10,18 @@ from functools import partial
 import numpy as np
 
 from c2tc_pipeline.allocation.optimal import bound_of_tables
-from c2tc_pipeline.allocation.problem import AllocationProblem
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.clustering.lloyd import ClassClusters
 from c2tc_pipeline.clustering.rows import RowSource, lookup, release_pages, row_array, row_chunks
-from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows, losses_of
+from c2tc_pipeline.clustering.sums import cluster_sums
+from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows
 from c2tc_pipeline.condensation.stages import StageClock
+
+# Rows read at once to compute means.
+_PART_ROWS = 65_536
 
 REPRESENTATIVES = ("centroid", "medoid")
 
@@ -63,6 +67,16 @@ class Clusters:
             labels=labels,
             nearest=np.concatenate([start + result.nearest for start, result in zip(edges[:-1], results, strict=True)]),
         )
+
+    def with_means_of(self, rows: RowSource) -> Clusters:
+        """Return the same clusters around their means in other columns of the same rows."""
+        sums = np.zeros((len(self.weights), rows.shape[1]))
+        start = 0
+        for part in rows.parts(_PART_ROWS):
+            own = np.asarray(self.labels[start : start + len(part)])
+            sums += cluster_sums(part.read(), own, len(sums), power=False).sums
+            start += len(part)
+        return dataclasses.replace(self, centers=(sums / self.weights[:, None]).astype(rows.dtype))
 
     @property
     def codes(self) -> np.ndarray:
@@ -122,9 +136,7 @@ def cluster_classes(
         classes = class_rows(X, edges, settings, engine)
         counts = plan.allocation.counts.tolist()
         seeds = [np.random.SeedSequence([settings.seed, index, k]) for index, k in enumerate(counts)]
-        known: list[np.ndarray | None] = [None] * len(counts)
-        if plan.measured is not None:
-            known = [found.start_for(k) for found, k in zip(plan.measured, counts, strict=True)]
+        known = [found.start_for(k) for found, k in zip(plan.measured, counts, strict=True)]
         with clock.stage("cluster") as tick:
             starts = engine.together(
                 [
@@ -140,7 +152,7 @@ def cluster_classes(
                 ],
                 tick,
             )
-        losses = losses_of(classes, plan.measured, settings)
+        losses = CurveLosses(plan.measured)
         gamma, least = plan.allocation.gamma, settings.least_rows
         problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
         return Clusters.joined(_as_measured(plan.allocation, problem, results), edges, results)

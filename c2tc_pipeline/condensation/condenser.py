@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
 
 from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.clusters import (
     REPRESENTATIVES,
@@ -20,7 +23,9 @@ from c2tc_pipeline.condensation.clusters import (
     cluster_classes,
     singleton_message,
 )
+from c2tc_pipeline.condensation.column_weights import check_column_weights, choose_weights
 from c2tc_pipeline.condensation.encoded import EncodedRows
+from c2tc_pipeline.condensation.expand import check_expansion, default_rows, draw_encoded, rows_to_draw
 from c2tc_pipeline.condensation.plan import (
     AllocationPlan,
     PartitionSettings,
@@ -35,6 +40,7 @@ from c2tc_pipeline.condensation.sampler import (
     numbers_and_classes,
     refuse_one_class,
 )
+from c2tc_pipeline.condensation.spread import measure_spread
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.table import training_weights
 from c2tc_pipeline.storage.cache import ContentCache
@@ -57,19 +63,19 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     gamma : float or "auto", default=0.25
         Exponent of class sizes in the objective, from 0 (large classes dominate) to 1 (classes count alike). ``"auto"``
         is chosen on rows kept aside.
-    losses : {"curves", "exact"}, default="curves"
-        Whether the allocator reads measured loss curves, or runs k-means on all rows for every question as in the
-        paper.
     representative : {"centroid", "medoid"}, default="centroid"
         Whether a condensed row is the mean of its cluster or the real row next to it.
     min_rows_per_condensed_row : int, default=1
         Source rows that every condensed row stands for at least; not to be had with ``"medoid"``, whose rows are real
         ones.
+    column_weights : {"auto", "none"} or mapping of str to float, default="auto"
+        How much columns count in distances: ``"auto"`` by their importance for the label, raised to a power that is
+        chosen on rows kept aside; or weights of columns by name (``x0``, ``x1``, ... for an array), 1 for the others.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where k-means runs.
     engine : str, default="local"
-        Who computes curves and clusters: this process, or the workers of the Dask scheduler at this address, such as
-        ``"dask://host:8786"``. The result is the same.
+        Where curves and clusters are computed: in this process, or on a Dask cluster by the address of its scheduler,
+        such as ``"dask://host:8786"``. The result is the same.
     cache_dir : path, optional
         Where loss curves are kept, under the hash of what determines them.
     random_state : int, default=0
@@ -87,12 +93,16 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         The condensed row of each source row.
     classes_ : ndarray
         The classes, sorted.
-    curves_ : list of ClassCurve or None
+    curves_ : list of LossCurve
         The loss curve of each class.
     sample_indices_ : ndarray of int
         The source row next to each condensed row; with ``"medoid"`` it is the condensed row.
+    column_weights_ : ColumnWeights or None
+        Weights of the columns in distances, with importance and power.
     repeats_ : ndarray of bool
         Whether each condensed row equals a source row behind it.
+    spread_ : Spread
+        Deviations and correlations of the source rows behind the condensed rows; :meth:`expand` draws from them.
 
     Examples
     --------
@@ -111,9 +121,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         rows: int | None = None,
         allocation: str | Allocator = "hfils",
         gamma: float | str = 0.25,
-        losses: str = "curves",
         representative: str = "centroid",
         min_rows_per_condensed_row: int = 1,
+        column_weights: str | Mapping[str, float] = "auto",
         device: str = "auto",
         engine: str = "local",
         cache_dir: str | Path | None = None,
@@ -123,9 +133,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.rows = rows
         self.allocation = allocation
         self.gamma = gamma
-        self.losses = losses
         self.representative = representative
         self.min_rows_per_condensed_row = min_rows_per_condensed_row
+        self.column_weights = column_weights
         self.device = device
         self.engine = engine
         self.cache_dir = cache_dir
@@ -150,7 +160,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         validation : tuple of (X, y), optional
             Rows on which ``gamma="auto"`` is chosen.
         listener : callable, optional
-            Told about progress: (stage, steps done, steps in all).
+            Called with the stage, the steps done and the steps in all.
 
         Returns
         -------
@@ -170,10 +180,20 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             held = held[0] - middle, held[1]
         clock = StageClock(listener)
         names = tuple(str(value) for value in by_class.classes)
-        encoded = EncodedRows(centred, by_class.edges, (), names, held)
+        columns = [str(name) for name in getattr(self, "feature_names_in_", map("x{}".format, range(rows.shape[1])))]
+        weights = choose_weights(
+            RowSource.of(centred),
+            by_class.edges,
+            [[name] for name in columns],
+            self.column_weights,
+            validation=held,
+            seed=int(self.random_state),
+        )
+        encoded = EncodedRows(centred, by_class.edges, (), names, held, weights=weights)
         plan = self.plan(encoded, clock=clock)
         clusters = self.cluster(encoded, plan, clock=clock)
         self.plan_ = plan
+        self.column_weights_ = weights
         self.allocation_ = clusters.allocation
         self.curves_ = plan.measured
         self.classes_ = by_class.classes
@@ -183,7 +203,12 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.membership_[by_class.order] = clusters.labels
         self.sample_indices_ = by_class.order[clusters.nearest]
         self.repeats_ = clusters.repeats(encoded.rows) | (self.representative == "medoid")
+        spread = measure_spread(encoded.rows, by_class.edges, clusters.labels, clusters.centers)
+        gaps = [own + shift for own, shift in zip(spread.gaps, middle, strict=True)]
+        self.spread_ = replace(spread, gaps=gaps)
         centers = clusters.centers + middle
+        self.means_, self.limits_ = centers, (rows.min(axis=0), rows.max(axis=0))
+        self._like = X[:0], y[:0]
         condensed_labels = by_class.classes[clusters.codes]
         if clusters.singletons:
             warnings.warn(singleton_message(clusters.singletons, len(centers)), SingletonWarning, stacklevel=2)
@@ -191,18 +216,57 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             centers = rows[self.sample_indices_]
         return like_rows(X, centers), like_labels(y, condensed_labels)
 
+    def expand(
+        self,
+        rows: int | None = None,
+        *,
+        class_mix: str = "condensed",
+        random_state: int | np.random.Generator | None = 0,
+    ) -> tuple[Any, Any, np.ndarray]:
+        """Draw training rows from the condensed rows and their spread, within the limits of the columns.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many rows to draw; by default 20,000, or ten for each condensed row if that is more, but not more
+            than were condensed.
+        class_mix : {"condensed", "source"}, default="condensed"
+            Class shares: as in the condensed rows with their ``training_weights_``, or as in the source.
+        random_state : int, Generator or None, default=0
+            The same number gives the same rows.
+
+        Returns
+        -------
+        X, y, weight
+            Rows and labels of the types that were fitted, and how much each row counts, 1 on average.
+        """
+        check_is_fitted(self, "spread_")
+        rows = default_rows(self.weights_) if rows is None else rows
+        check_expansion(rows, "encoded", class_mix)
+        random = np.random.default_rng(random_state)
+        codes = np.repeat(np.arange(len(self.classes_)), self.allocation_.counts)
+        weights = self.weights_ if class_mix == "source" else self.training_weights_
+        drawn, weight = rows_to_draw(weights, codes, rows, random)
+        X = draw_encoded(self.means_, self.spread_, codes, drawn, random, limits=self.limits_)
+        like_X, like_y = self._like
+        return like_rows(like_X, X), like_labels(like_y, self.classes_[codes[drawn]]), weight
+
     def plan(self, encoded: EncodedRows, *, clock: StageClock) -> AllocationPlan:
         """Decide how many condensed rows each class gets."""
         settings = self.check(len(encoded.X), len(encoded.classes))
         cache = None if self.cache_dir is None else ContentCache(self.cache_dir)
-        return plan_allocation(
-            encoded.rows, encoded.edges, settings, validation=encoded.validation, cache=cache, clock=clock
-        )
+        (rows, origin), held = encoded.weighted_rows.centred(), encoded.weighted_validation
+        held = None if held is None else (held[0] - origin, held[1])
+        return plan_allocation(rows, encoded.edges, settings, validation=held, cache=cache, clock=clock)
 
     def cluster(self, encoded: EncodedRows, plan: AllocationPlan, *, clock: StageClock) -> Clusters:
         """Cluster each class as planned."""
         settings = self.check(len(encoded.X), len(encoded.classes))
-        return cluster_classes(encoded.rows, encoded.edges, plan, settings, clock=clock)
+        rows, origin = encoded.weighted_rows.centred()
+        clusters = cluster_classes(rows, encoded.edges, plan, settings, clock=clock)
+        if encoded.weights is None or encoded.weights.are_equal:
+            return replace(clusters, centers=clusters.centers + origin)
+        return clusters.with_means_of(encoded.rows)
 
     def check(self, n: int, n_classes: int) -> PartitionSettings:
         """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
@@ -211,11 +275,11 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
                 f"Representative {self.representative!r} is unknown; choose one of: {', '.join(REPRESENTATIVES)}."
             )
         check_least_rows(self.min_rows_per_condensed_row, self.representative)
+        check_column_weights(self.column_weights)
         return PartitionSettings(
             budget=checked_budget(self.ratio, self.rows, n, n_classes),
             allocation=self.allocation,
             gamma=self.gamma,
-            losses=self.losses,
             device=self.device,
             engine=self.engine,
             seed=self.random_state,

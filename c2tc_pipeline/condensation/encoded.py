@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from c2tc_pipeline.clustering.rows import RowSource
+from c2tc_pipeline.condensation.column_weights import ColumnWeights
 from c2tc_pipeline.storage.hashing import hash_json
 
 _ROWS = "rows"
@@ -37,6 +38,8 @@ class EncodedRows:
         Encoded validation rows.
     origin : str
         The hash of the rows before encoding: different rows may be equal when encoded.
+    weights : ColumnWeights, optional
+        Weights of the columns in distances.
     address : str
         Where other processes may read the rows as a ``.npy`` file or object; empty if they are not stored.
     scratch : object, optional
@@ -55,6 +58,7 @@ class EncodedRows:
     classes: tuple[str, ...]
     validation: tuple[np.ndarray, np.ndarray] | None = None
     origin: str = ""
+    weights: ColumnWeights | None = None
     address: str = ""
     scratch: Any = field(default=None, repr=False, compare=False)
 
@@ -62,6 +66,18 @@ class EncodedRows:
     def rows(self) -> RowSource:
         """The training rows, readable in parts and by other processes."""
         return RowSource.of(self.X, self.address or None)
+
+    @property
+    def weighted_rows(self) -> RowSource:
+        """The training rows in the space of weighted distances."""
+        return self.rows if self.weights is None else self.weights.scaled(self.rows)
+
+    @property
+    def weighted_validation(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The validation rows in the space of weighted distances, and their class numbers."""
+        if self.weights is None or self.validation is None:
+            return self.validation
+        return self.weights.scaled(RowSource.of(self.validation[0])).read(), self.validation[1]
 
     def stored_in(self, folder: str) -> EncodedRows:
         """Return the rows with their address, given that of the folder with their files."""
@@ -101,7 +117,8 @@ class EncodedRows:
             held = _load(directory, "validation"), _load(directory, "validation_classes")
         edges = np.array(values["edges"], dtype=np.int64)
         names, classes = tuple(values["names"]), tuple(values["classes"])
-        return cls(_load(directory, _ROWS), edges, names, classes, held, values["origin"])
+        weights = None if values["weights"] is None else ColumnWeights.from_dict(values["weights"])
+        return cls(_load(directory, _ROWS), edges, names, classes, held, values["origin"], weights)
 
     def _arrays(self) -> dict[str, np.ndarray]:
         held = self.validation
@@ -114,6 +131,7 @@ class EncodedRows:
             "edges": [int(edge) for edge in self.edges],
             "validation": self.validation is not None,
             "origin": self.origin,
+            "weights": None if self.weights is None else self.weights.to_dict(),
         }
 
 

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.clustering.sums import cluster_sums, nearest_members, own_distances
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.condensation.clusters import Clusters, equal_but_for_rounding, singleton_message
+from c2tc_pipeline.condensation.column_weights import ColumnWeights
 from c2tc_pipeline.condensation.encoded import ClassCursor
+from c2tc_pipeline.condensation.spread import CategoryShares, measure_spread, spliced_spread
 from c2tc_pipeline.condensation.steps import encode, gather_members, repeated_rows
 from c2tc_pipeline.condensation.summary import project
 from c2tc_pipeline.condensation.table import CondensedTable
@@ -91,17 +94,20 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     settings = table.summary.get("settings", {})
     encoded = encode(table.encoder, remaining)
     X = encoded.X
+    weights = _weights_of(table)
+    # Rows in the space of weighted distances, in which they were clustered.
+    weighted = X if weights is None else weights.scaled(RowSource.of(X)).read()
     # Where the remaining rows stand in the order of classes, in which they are encoded.
     places = ClassCursor(encoded.edges).places(remaining.codes[source_rows[kept]])
     members = np.concatenate([np.empty(len(places), dtype=condensed_rows.dtype), condensed_rows[~kept]])
     members[places] = condensed_rows[kept]
     is_kept = np.arange(len(members)) < len(places)
     least = settings.get("min_rows_per_condensed_row", 1)
-    thinned = thin_partition(X, members, is_kept, old_codes, least, table.classes)
+    thinned = thin_partition(weighted, members, is_kept, old_codes, least, table.classes)
     size, codes, labels = len(thinned.old), old_codes[thinned.old], thinned.labels
     # Summed in the order of classes, as when the table was made.
     means = cluster_sums(X, labels, size).means()
-    gaps = own_distances(X, labels, means)
+    gaps = own_distances(weighted, labels, cluster_sums(weighted, labels, size).means())
     nearest = nearest_members(labels, gaps, size)
     medoids = settings.get("representative") == "medoid"
     losses = np.bincount(codes[labels], gaps, len(table.classes))
@@ -111,7 +117,12 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     # The classes that are left, numbered anew.
     narrowed = _narrowed(remaining, present)
     clusters = Clusters(allocation, means.astype(X.dtype), np.bincount(labels, minlength=size), labels, nearest)
-    gathered = gather_members(narrowed, clusters, medoids=medoids)
+    hidden = max(least, settings.get("min_category_rows", 1))
+    gathered = gather_members(narrowed, clusters, medoids=medoids, min_category_rows=hidden)
+    edges = np.concatenate([[0], np.cumsum(narrowed.class_rows)])
+    measured = measure_spread(RowSource.of(X), edges, labels, clusters.centers)
+    shares = {name: CategoryShares.of_votes(votes, clusters.weights, hidden) for name, votes in gathered.votes.items()}
+    now = dataclasses.replace(measured, shares=shares, means=clusters.centers if medoids else None)
     touched = thinned.touched
     centers = table.X.to_numpy()[thinned.old].copy()
     centers[touched] = (X[nearest] if medoids else clusters.centers)[touched]
@@ -124,7 +135,6 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     repeated = repeated_rows(narrowed, original, clusters).found(
         encoded=int(equal_but_for_rounding(X[nearest], centers).sum()), medoids=medoids
     )
-    edges = np.concatenate([[0], np.cumsum(narrowed.class_rows)])
     projection = project(X, edges, centers, clusters.codes, clusters.weights, table.summary.get("seed", 0))
     projection["label"] = narrowed.labels(projection["label"].to_numpy()).astype(table.y.dtype).to_numpy()
     projection["label"] = projection["label"].astype(table.y.dtype)
@@ -135,12 +145,13 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
         y=y,
         weight=pd.Series(clusters.weights, name="weight"),
         original=original,
+        spread=spliced_spread(table.spread, now, thinned.old, touched),
         members=pd.DataFrame({"source_row": source_rows[kept], "condensed_row": labels[places].astype(np.int32)}),
         encoder=trimmed.encoder,
         allocation=allocation,
         classes=[table.classes[code] for code in present],
         class_rows=[int(class_rows[code]) for code in present],
-        curves=None if table.curves is None else [table.curves[code] for code in present],
+        curves=[table.curves[code] for code in present],
         projection=projection,
     )
     found = Forgotten(
@@ -190,6 +201,12 @@ def _remaining(
     shown = {name for name in table.original.columns if name != table.label_name}
     dropped = tuple(name for name in roles if name not in shown)
     return dataclasses.replace(unknown, statistics=statistics, given=dropped)
+
+
+def _weights_of(table: CondensedTable) -> ColumnWeights | None:
+    """Return the column weights that a table was clustered with."""
+    values = table.summary.get("column_weights")
+    return None if values is None else ColumnWeights.from_dict(values)
 
 
 def _narrowed(table: Table, present: np.ndarray) -> Table:

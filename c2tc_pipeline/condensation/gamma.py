@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 
 from c2tc_pipeline.allocation import Allocator
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.common.errors import InputError
 
@@ -52,7 +52,7 @@ def check_gamma(gamma: float | str) -> None:
 def choose_gamma(
     classes: Sequence[ClassKMeans],
     budget: int,
-    losses: CurveLosses | ExactLosses,
+    losses: CurveLosses,
     allocator: Allocator,
     *,
     validation: tuple[np.ndarray, np.ndarray] | None,

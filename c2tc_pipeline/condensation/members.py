@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,6 @@ from c2tc_pipeline.tables.roles import ColumnRole, Role
 # Pairs of a condensed row and a value whose votes are kept: some 130 MB for a column that has so many. Its values are
 # at most as many, and two million that wait: some 2 GB of short strings where each row has one of its own.
 MOST_PAIRS = 2**23
-# Cells of a vote table: 16 MB, as much as a million pairs take.
-MOST_CELLS = 2**21
 # Pairs that are looked at before they are merged with those that are kept.
 _PENDING_PAIRS = 2**20
 # Rows of a large block whose votes are counted together.
@@ -65,14 +63,12 @@ class MemberVotes:
     Ties go to the value that is more frequent in the whole column, then to the one that appears first.
     """
 
-    def __init__(self, size: int, most: int = MOST_PAIRS, most_cells: int = MOST_CELLS) -> None:
+    def __init__(self, size: int, most: int = MOST_PAIRS) -> None:
         self._size = size
         self._most = most
         # Missing is number 0, so that further values can be numbered as they come.
         self._numbers: dict[Any, int] = {}
         self._values: list[pd.Series[Any]] = []
-        # Votes are in a table as long as that has room for the values, and then in pairs.
-        self._table: VoteTable | None = VoteTable(size, most_cells)
         self._overall = np.zeros(1, dtype=np.int64)
         self._pairs = np.empty(0, dtype=np.int64)
         self._votes = np.empty(0, dtype=np.int64)
@@ -96,25 +92,19 @@ class MemberVotes:
     def _add_cells(self, source: pd.Series[Any], members: np.ndarray) -> None:
         positions, distinct = pd.factorize(source, use_na_sentinel=True)
         codes = np.append(self._numbers_of(distinct), 0)[positions]
-        table = self._table_with_room()
-        if table is not None:
-            table.add(members, codes, values=len(self._numbers) + 1)
-        else:
-            self._add_pairs(*_counted_pairs(members.astype(np.int64), codes))
+        pairs, distinct = pd.factorize((members.astype(np.int64) << 32) | codes)
+        self._add_pairs(np.asarray(distinct), np.bincount(pairs, minlength=len(distinct)))
 
     def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, votes: np.ndarray) -> None:
-        """Do the same for the votes of whole numbers that lie close together, without looking any of them up."""
+        """Do the same for the votes of integers that lie close together, without looking any of them up."""
         appeared = close.appeared(votes.sum(axis=0) > 0)
         codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
         votes = votes[:, appeared]
-        table = self._table_with_room()
-        if table is not None:
-            table.add_votes(votes, codes, values=len(self._numbers) + 1)
-        else:
-            condensed, place = np.nonzero(votes)
-            self._add_pairs((condensed << 32) | codes[place], votes[condensed, place])
+        condensed, place = np.nonzero(votes)
+        self._add_pairs((condensed << 32) | codes[place], votes[condensed, place])
 
     def _add_pairs(self, pairs: np.ndarray, votes: np.ndarray) -> None:
+        """Add votes of pairs, each with the condensed row in the upper half of a word and the value in the lower."""
         overall = np.bincount(pairs & 0xFFFFFFFF, votes, minlength=len(self._numbers) + 1).astype(np.int64)
         overall[: len(self._overall)] += self._overall
         self._overall = overall
@@ -122,18 +112,6 @@ class MemberVotes:
         self._waiting += len(pairs)
         if self._waiting > _PENDING_PAIRS:
             self._settle()
-
-    def _table_with_room(self) -> VoteTable | None:
-        """Return the table if it has room for all values; where it has not, what it holds becomes pairs."""
-        if self._table is not None and not self._table.has_room(len(self._numbers) + 1):
-            self._leave_table()
-        return self._table
-
-    def _leave_table(self) -> None:
-        if self._table is not None:
-            self._overall = self._table.overall()
-            self._pairs, self._votes = self._table.pairs()
-            self._table = None
 
     def _numbers_of(self, distinct: Any) -> np.ndarray:
         """Return the numbers of different values, in the order of their first rows; new ones get the next numbers."""
@@ -185,75 +163,39 @@ class MemberVotes:
         order = np.lexsort((first, -self._overall[code], -self._votes, condensed))
         return np.asarray(order[np.unique(condensed[order], return_index=True)[1]])
 
-    def winners(self, example: pd.Series[Any]) -> pd.Series[Any]:
-        """Return the winning value of each condensed row, given cells of the type that the column has."""
+    def winners(self, example: pd.Series[Any], least: int = 1) -> pd.Series[Any]:
+        """Return the winning value of each condensed row, given cells of the type that the column has.
+
+        A value with fewer than ``least`` votes is left out: the cell is missing.
+        """
         if not self._values:
             return plain(example).take(np.zeros(self._size, dtype=np.int64)).reset_index(drop=True)
-        self._leave_table()
         self._settle()
-        winner = (self._pairs & 0xFFFFFFFF)[self._best()]
+        best = self._best()
+        winner = np.where(self._votes[best] >= least, (self._pairs & 0xFFFFFFFF)[best], 0)
         values = pd.concat(self._values, ignore_index=True)
         chosen = values.take(np.maximum(winner - 1, 0)).reset_index(drop=True)
         return chosen.mask(winner == 0) if (winner == 0).any() else chosen
 
-
-def _counted_pairs(members: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs that occur, with the condensed row in the upper half of a word and the value in the lower.
-
-    They come with how often each occurs, in no particular order.
-    """
-    positions, distinct = pd.factorize((members << 32) | codes)
-    return np.asarray(distinct), np.bincount(positions, minlength=len(distinct))
-
-
-class VoteTable:
-    """How many members of each condensed row have each value."""
-
-    def __init__(self, size: int, most: int = MOST_CELLS) -> None:
-        self._most = most
-        self._values = 0
-        self._cells = np.zeros((size, 0), dtype=np.int64)
-
-    def has_room(self, values: int) -> bool:
-        """Tell whether so many values fit."""
-        return len(self._cells) * _room(values) <= self._most
-
-    def add(self, members: np.ndarray, codes: np.ndarray, *, values: int) -> None:
-        """Count votes, given the condensed row and the value of each; values are numbered from 0 to ``values``."""
-        self._grow(values)
-        places = members.astype(np.int64)
-        places *= self._cells.shape[1]
-        places += codes
-        flat = self._cells.reshape(-1)
-        if len(places) < len(flat):
-            np.add.at(flat, places, 1)
-        else:
-            flat += np.bincount(places, minlength=len(flat))
-
-    def add_votes(self, votes: np.ndarray, codes: np.ndarray, *, values: int) -> None:
-        """Add votes that were counted for some values, a column each."""
-        self._grow(values)
-        self._cells[:, codes] += votes
-
-    def _grow(self, values: int) -> None:
-        self._values = values
-        more = _room(values) - self._cells.shape[1]
-        if more > 0:
-            self._cells = np.pad(self._cells, ((0, 0), (0, more)))
-
-    def overall(self) -> np.ndarray:
-        """Return how many members have each value."""
-        return self._cells.sum(axis=0)[: self._values]
-
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pairs that occur, the condensed row in the upper half of a word, ascending, and their votes."""
-        condensed, code = np.nonzero(self._cells)
-        return (condensed << 32) | code, self._cells[condensed, code]
+    def votes(self, example: pd.Series[Any]) -> Votes:
+        """Return all votes that are kept; a missing value, if any member has one, is the last of the values."""
+        if self._pending:
+            self._settle()
+        values = pd.concat(self._values, ignore_index=True) if self._values else plain(example).iloc[:0]
+        codes = (self._pairs & 0xFFFFFFFF) - 1
+        if (codes < 0).any():
+            codes = np.where(codes < 0, len(values), codes)
+            values = values.reindex(range(len(values) + 1))
+        return Votes(values, self._pairs >> 32, codes, self._votes)
 
 
-def _room(values: int) -> int:
-    """Return the columns of a table for so many values: some for those to come, so that few of them need a new one."""
-    return 1 << (values - 1).bit_length()
+class Votes(NamedTuple):
+    """``counts[i]`` members of condensed row ``rows[i]`` have the value with number ``codes[i]``."""
+
+    values: pd.Series[Any]
+    rows: np.ndarray
+    codes: np.ndarray
+    counts: np.ndarray
 
 
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -289,17 +231,27 @@ class ColumnSummary:
         """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
         self._gathered.add(self.form(series), members, member_rows)
 
-    def values(self, example: pd.Series[Any]) -> pd.Series[Any]:
-        """Return one value a condensed row, in the type of cells of the column."""
+    def values(self, example: pd.Series[Any], least: int = 1) -> pd.Series[Any]:
+        """Return one value per condensed row, in the type of the column; a category needs ``least`` members."""
         if isinstance(self._gathered, MemberVotes):
-            return self._gathered.winners(self.form(example))
+            return self._gathered.winners(self.form(example), least)
         means = self._gathered.means()
-        if self._kind is Kind.WHOLE:
+        if self._kind is Kind.INTEGER:
             means = np.round(means)
-        return _in_own_units(means, example, self._kind)
+        return in_own_units(means, example, self._kind)
+
+    @property
+    def has_votes(self) -> bool:
+        """Whether members vote, as they do for a column of categories."""
+        return isinstance(self._gathered, MemberVotes) and not self.is_constant
+
+    def votes(self, example: pd.Series[Any]) -> Votes:
+        """Return the votes of a column of categories."""
+        assert isinstance(self._gathered, MemberVotes)
+        return self._gathered.votes(self.form(example))
 
 
-def _in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
+def in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     """Give means the type of the column they came from."""
     source = plain(series)
     if isinstance(source.dtype, pd.PeriodDtype):
@@ -308,7 +260,7 @@ def _in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.S
     if kind in (Kind.MOMENT, Kind.DURATION):
         return _times(means, source, "M8" if kind is Kind.MOMENT else "m8")
     if pd.api.types.is_integer_dtype(dtype):
-        return _whole_numbers(means, dtype)
+        return _integers(means, dtype)
     return pd.Series(means).astype(dtype) if pd.api.types.is_float_dtype(dtype) else pd.Series(means)
 
 
@@ -331,7 +283,7 @@ def _as_ticks(seconds: np.ndarray, code: str, unit: str) -> np.ndarray:
     return times
 
 
-def _whole_numbers(means: np.ndarray, dtype: Any) -> pd.Series[Any]:
+def _integers(means: np.ndarray, dtype: Any) -> pd.Series[Any]:
     """Round to an integer type; the largest 64-bit numbers have no float of their own and would turn negative."""
     limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
     missing = np.isnan(means)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from c2tc_pipeline.allocation import Allocator, make_allocator
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses, ExactLosses
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
@@ -26,8 +26,6 @@ from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gam
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.storage.cache import ContentCache
 
-LOSSES = ("curves", "exact")
-
 
 @dataclass(frozen=True)
 class PartitionSettings:
@@ -36,7 +34,6 @@ class PartitionSettings:
     budget: int
     allocation: str | Allocator = "hfils"
     gamma: float | str = 0.25
-    losses: str = "curves"
     device: str = "auto"
     seed: int = 0
     least_rows: int = 1
@@ -46,10 +43,8 @@ class PartitionSettings:
         check_engine(self.engine)
         check_gamma(self.gamma)
         make_allocator(self.allocation)
-        if self.losses not in LOSSES:
-            raise InputError(f"Losses {self.losses!r} are unknown; choose one of: {', '.join(LOSSES)}.")
         if not isinstance(self.seed, Integral) or self.seed < 0:
-            raise InputError(f"random_state is {self.seed!r}, but must be a whole number that is not negative.")
+            raise InputError(f"random_state is {self.seed!r}, but must be an integer from 0 up.")
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class AllocationPlan:
     """A split of the budget over the classes, and what it was read from."""
 
     allocation: Allocation
-    measured: list[LossCurve] | None
+    measured: list[LossCurve]
     gamma_scores: list[GammaScore] = field(default_factory=list)
     gamma_trials: int = 0
     curves_cached: bool = False
@@ -67,13 +62,11 @@ class AllocationPlan:
         """Write the plan into an existing directory."""
         values = {
             "allocation": self.allocation.to_dict(),
-            "curves": self.measured is not None,
             "gamma_scores": [asdict(score) for score in self.gamma_scores],
             "gamma_trials": self.gamma_trials,
         }
         (directory / "plan.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-        if self.measured is not None:
-            write_curves(self.measured, directory)
+        write_curves(self.measured, directory)
 
     @classmethod
     def read_files(cls, directory: Path) -> AllocationPlan:
@@ -82,7 +75,7 @@ class AllocationPlan:
         scores = [GammaScore(**{**score, "counts": tuple(score["counts"])}) for score in values["gamma_scores"]]
         return cls(
             allocation=Allocation.from_dict(values["allocation"]),
-            measured=read_curves(directory) if values["curves"] else None,
+            measured=read_curves(directory),
             gamma_scores=scores,
             gamma_trials=values["gamma_trials"],
         )
@@ -113,14 +106,10 @@ def _plan(
 ) -> AllocationPlan:
     sizes = np.diff(edges)
     check_room(sizes, settings.budget, settings.least_rows)
-    measured: list[LossCurve] | None = None
-    cached = damaged = False
-    if settings.losses == "curves":
-        with clock.stage("curves") as tick:
-            largest = _largest_of_interest(sizes // settings.least_rows, sizes, settings.budget)
-            found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
-        measured, cached, damaged = found.value, found.hit, found.damaged
-    losses = losses_of(classes, measured, settings)
+    with clock.stage("curves") as tick:
+        largest = _largest_of_interest(sizes // settings.least_rows, sizes, settings.budget)
+        found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
+    losses = CurveLosses(found.value)
     allocator = make_allocator(settings.allocation)
     scores: list[GammaScore] = []
     trials = 0
@@ -138,7 +127,7 @@ def _plan(
             )
         problem = AllocationProblem(sizes, settings.budget, losses, gamma, settings.least_rows)
         allocation = allocator.allocate(problem, random_state=settings.seed)
-    return AllocationPlan(allocation, measured, scores, trials, cached, damaged)
+    return AllocationPlan(allocation, found.value, scores, trials, found.hit, found.damaged)
 
 
 def class_rows(
@@ -150,25 +139,16 @@ def class_rows(
     return [ClassKMeans(rows.part(start, end), kernel, engine) for start, end in itertools.pairwise(edges.tolist())]
 
 
-def losses_of(
-    classes: list[ClassKMeans], measured: list[LossCurve] | None, settings: PartitionSettings
-) -> CurveLosses | ExactLosses:
-    """Return where an allocator reads losses: from curves, or from k-means runs when there are none."""
-    if measured is None:
-        return ExactLosses(classes, seed=settings.seed)
-    return CurveLosses(measured)
-
-
 def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np.ndarray:
     """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
     upper = np.minimum(budget - (len(sizes) - 1), room)
     return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))
 
 
-def check_least_rows(least: int, representative: str) -> None:
+def check_least_rows(least: int, representative: str, *, name: str = "min_rows_per_condensed_row") -> None:
     """Refuse what is no number of rows, and real rows where every row is to stand for several."""
     if not isinstance(least, Integral) or isinstance(least, bool) or least < 1:
-        raise InputError(f"min_rows_per_condensed_row is {least!r}, but must be a whole number from 1 up.")
+        raise InputError(f"{name} is {least!r}, but must be an integer from 1 up.")
     if least > 1 and representative == "medoid":
         raise InputError(
             f"min_rows_per_condensed_row is {least}, but representative='medoid' returns real rows, however many each "

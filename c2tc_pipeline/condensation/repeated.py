@@ -24,7 +24,7 @@ from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 # Means of very many equal numbers may be off by some roundings of a float64.
 _ROUNDING = 1e-10
-_NUMBERS = (Kind.BOOLEAN, Kind.WHOLE, Kind.REAL, Kind.MOMENT, Kind.DURATION)
+_NUMBERS = (Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class RepeatedSearch:
 
 
 class _Numbers:
-    """Numbers of a column as small whole numbers, the same for those that differ by rounding; -1 for others."""
+    """Numbers of a column as small integers, the same for those that differ by rounding; -1 for others."""
 
     def __init__(self, shown: pd.Series[Any]) -> None:
         known = _floats(shown)
@@ -139,7 +139,7 @@ class _Numbers:
 
 
 class _Texts:
-    """Texts of a column as small whole numbers; -1 for those that are not shown."""
+    """Texts of a column as small integers; -1 for those that are not shown."""
 
     def __init__(self, shown: pd.Series[Any]) -> None:
         self._known = pd.Index(pd.factorize(to_text(shown))[1])

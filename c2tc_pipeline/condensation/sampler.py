@@ -22,7 +22,7 @@ def checked_budget(ratio: float, rows: int | None, n: int, classes: int) -> int:
         return budget_for_ratio(ratio, n, classes)
     if not isinstance(rows, Integral) or not classes <= rows <= n:
         raise InputError(
-            f"A budget of {rows} condensed rows does not fit: it must be a whole number, at least "
+            f"A budget of {rows} condensed rows does not fit: it must be an integer, at least "
             f"{classes}, the number of classes, and at most {n}, the number of rows."
         )
     return int(rows)

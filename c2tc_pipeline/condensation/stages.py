@@ -1,4 +1,4 @@
-"""Stages of a condensation: how long each takes, and who is told about its progress."""
+"""Stages of a condensation: seconds of each, and a listener to their progress."""
 
 from __future__ import annotations
 

@@ -6,10 +6,11 @@ are methods of :class:`~c2tc_pipeline.condensation.condenser.Condenser`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,13 @@ import pandas as pd
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
+from c2tc_pipeline.condensation.column_weights import choose_weights
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedRows
-from c2tc_pipeline.condensation.members import ColumnSummary, shown_columns
-from c2tc_pipeline.condensation.plan import AllocationPlan
+from c2tc_pipeline.condensation.members import ColumnSummary, Votes, shown_columns
+from c2tc_pipeline.condensation.plan import AllocationPlan, check_least_rows
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
+from c2tc_pipeline.condensation.spread import CategoryShares, measure_spread
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import project, roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
@@ -34,16 +37,27 @@ from c2tc_pipeline.tables.table import Table
 
 
 def condense_table(
-    table: Table, encoder: TableEncoder, condenser: Condenser, *, name: str, clock: StageClock
+    table: Table,
+    encoder: TableEncoder,
+    condenser: Condenser,
+    *,
+    name: str,
+    clock: StageClock,
+    min_category_rows: int = 1,
 ) -> tuple[CondensedTable, EncodedRows]:
     """Take all steps; return the condensed table, and the encoded rows for an evaluation."""
     condenser.check_classes(table.classes, table.class_rows)
     with clock.stage("encode") as tick:
         fit_encoder(encoder, table, progress=tick)
         encoded = encode(encoder, table, progress=tick)
+    with clock.stage("weigh"):
+        encoded = weigh_columns(encoded, encoder, condenser.column_weights, seed=condenser.random_state)
     plan = condenser.plan(encoded, clock=clock)
     clusters = condenser.cluster(encoded, plan, clock=clock)
-    return assemble(table, encoder, encoded, plan, clusters, condenser, name=name, clock=clock), encoded
+    small = assemble(
+        table, encoder, encoded, plan, clusters, condenser, name=name, clock=clock, min_category_rows=min_category_rows
+    )
+    return small, encoded
 
 
 def make_encoder(spec: TableSpec, *, device: str | None = None, cache_dir: Path | None = None) -> HybridEncoder:
@@ -81,6 +95,7 @@ def make_condenser(
         gamma=chosen.gamma,
         representative=chosen.representative,
         min_rows_per_condensed_row=chosen.min_rows_per_condensed_row,
+        column_weights=chosen.column_weights,
         device=device or chosen.device,
         engine=chosen.engine,
         cache_dir=cache_dir,
@@ -105,17 +120,14 @@ def encode(encoder: TableEncoder, table: Table, *, origin: str = "", progress: P
     edges = np.concatenate([[0], np.cumsum(table.class_rows)])
     names = tuple(str(name) for name in encoder.get_feature_names_out())
     total, done = len(table.codes), 0
+    training = encoder.for_training(table.statistics, table.classes)
 
     def encoded_side(side: str, edges: np.ndarray, codes_of: Callable[[Block], np.ndarray]) -> np.ndarray:
         nonlocal done
         path = None if scratch is None else Path(scratch.name) / f"{side}.npy"
         with SortedRows(path, edges, len(names)) as rows:
-            start = 0
             for block in table.rows(side, table.statistics.kept):
-                encoded = encoder.encode_rows(block.frame)
-                if side == "train":
-                    encoder.add_noise(encoded, start)
-                start += len(encoded)
+                encoded = (training if side == "train" else encoder).encode_rows(block.frame, row_ids=block.row_ids)
                 rows.add(encoded, codes_of(block))
                 done += len(encoded)
                 if progress is not None:
@@ -133,6 +145,17 @@ def encode(encoder: TableEncoder, table: Table, *, origin: str = "", progress: P
     return EncodedRows(X, edges, names, classes, validation, origin, scratch=scratch)
 
 
+def weigh_columns(
+    encoded: EncodedRows, encoder: TableEncoder, wanted: str | Mapping[str, float], *, seed: int
+) -> EncodedRows:
+    """Return the encoded rows with the weights of their columns in distances."""
+    sources = list(encoder.sources().values())
+    weights = choose_weights(
+        encoded.rows, encoded.edges, sources, wanted, validation=encoded.validation, seed=int(seed)
+    )
+    return replace(encoded, weights=weights)
+
+
 def assemble(
     table: Table,
     encoder: TableEncoder,
@@ -143,16 +166,25 @@ def assemble(
     *,
     name: str,
     clock: StageClock,
+    min_category_rows: int = 1,
 ) -> CondensedTable:
     """Put the condensed table together, in two passes over the training rows.
 
     The first pass summarises the members of each condensed row in the original columns; the second looks for
-    condensed rows that repeat a source row.
+    condensed rows that repeat a source row. Categories of fewer than ``min_category_rows`` members of a condensed row,
+    or of fewer than the condenser's ``min_rows_per_condensed_row``, are neither shown nor get a share of their own.
     """
+    check_least_rows(min_category_rows, "centroid", name="min_category_rows")
     medoids = condenser.representative == "medoid"
     with clock.stage("decode") as tick:
-        gathered = gather_members(table, clusters, medoids=medoids, progress=tick)
-        centers = encoder.encode_rows(gathered.nearest) if medoids else clusters.centers
+        least = max(min_category_rows, condenser.min_rows_per_condensed_row)
+        gathered = gather_members(table, clusters, medoids=medoids, min_category_rows=least, progress=tick)
+        centers = encoded.rows.take(clusters.nearest) if medoids else clusters.centers
+        measured = measure_spread(encoded.rows, encoded.edges, clusters.labels, clusters.centers)
+        shares = {
+            name: CategoryShares.of_votes(votes, clusters.weights, least) for name, votes in gathered.votes.items()
+        }
+        spread = replace(measured, shares=shares, means=clusters.centers if medoids else None)
         y = table.labels(clusters.codes)
         original = pd.concat([*gathered.columns, y], axis=1)
         repeated = repeated_rows(table, original, clusters).found(
@@ -169,13 +201,14 @@ def assemble(
         y=y,
         weight=pd.Series(clusters.weights, name="weight"),
         original=original,
+        spread=spread,
         members=gathered.membership,
         encoder=encoder,
         allocation=clusters.allocation,
         classes=table.classes.tolist(),
         class_rows=table.class_rows.tolist(),
         curves=plan.measured,
-        roles=roles_table(table.roles, encoder),
+        roles=roles_table(table.roles, table.statistics.kinds, encoder),
         projection=projection,
         notices=[
             *table.notices,
@@ -190,24 +223,28 @@ def assemble(
             plan,
             clusters,
             repeated,
+            min_category_rows=min_category_rows,
+            weights=encoded.weights,
             seconds=clock.seconds,
         ),
     )
 
 
-class MemberValues:
-    """The members of condensed rows in the original columns: one column of values each, and the membership."""
+class MemberValues(NamedTuple):
+    """Members of condensed rows in the original columns: one value each, votes of categories, and the membership."""
 
-    def __init__(
-        self, columns: list[pd.Series[Any]], nearest: pd.DataFrame, membership: pd.DataFrame | StoredMembership
-    ) -> None:
-        self.columns = columns
-        self.nearest = nearest
-        self.membership = membership
+    columns: list[pd.Series[Any]]
+    votes: dict[str, Votes]
+    membership: pd.DataFrame | StoredMembership
 
 
 def gather_members(
-    table: Table, clusters: Clusters, *, medoids: bool, progress: Progress | None = None
+    table: Table,
+    clusters: Clusters,
+    *,
+    medoids: bool,
+    min_category_rows: int = 1,
+    progress: Progress | None = None,
 ) -> MemberValues:
     """Summarise the members of each cluster in the original columns, in one pass over the training rows."""
     size, edges = len(clusters.weights), np.concatenate([[0], np.cumsum(table.class_rows)])
@@ -227,7 +264,7 @@ def gather_members(
             calls = [
                 partial(summary.add, block.frame[name], members, member_rows)
                 for name, summary in summaries.items()
-                if not medoids and not summary.is_constant
+                if summary.has_votes or not (medoids or summary.is_constant)
             ]
             for _ in side_by_side(calls):
                 pass
@@ -265,9 +302,10 @@ def gather_members(
         if medoids or summary.is_constant:
             values = summary.form(nearest[name].astype(example[name].dtype))
         else:
-            values = summary.values(example[name])
+            values = summary.values(example[name], min_category_rows)
         columns.append(values.rename(name))
-    return MemberValues(columns, nearest, membership)
+    votes = {name: summary.votes(example[name]) for name, summary in summaries.items() if summary.has_votes}
+    return MemberValues(columns, votes, membership)
 
 
 def repeated_rows(table: Table, original: pd.DataFrame, clusters: Clusters) -> RepeatedSearch:

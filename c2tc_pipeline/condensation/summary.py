@@ -13,10 +13,12 @@ import pandas as pd
 
 from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.condensation.clusters import Clusters
+from c2tc_pipeline.condensation.column_weights import ColumnWeights
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedRows
 from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.tables.kinds import Kind
 from c2tc_pipeline.tables.roles import ColumnRole
 
 
@@ -29,6 +31,8 @@ def summarise(
     clusters: Clusters,
     repeated: RepeatedRows,
     *,
+    min_category_rows: int,
+    weights: ColumnWeights | None,
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the summary of a finished condensation of so many rows and columns as plain JSON values."""
@@ -45,6 +49,7 @@ def summarise(
         "bound": allocation.bound,
         "gap": allocation.gap,
         "gamma": allocation.gamma,
+        "column_weights": None if weights is None else weights.to_dict(),
         "gamma_scores": [asdict(score) for score in plan.gamma_scores],
         "kmeans_runs": allocation.evaluations + plan.gamma_trials + len(allocation.counts),
         "singletons": clusters.singletons,
@@ -60,9 +65,9 @@ def summarise(
             "numeric": encoder.get_params().get("numeric"),
             "allocation": allocation.method,
             "gamma": condenser.gamma,
-            "losses": condenser.losses,
             "representative": condenser.representative,
             "min_rows_per_condensed_row": condenser.min_rows_per_condensed_row,
+            "min_category_rows": min_category_rows,
         },
         "seconds": dict(seconds),
         "versions": {
@@ -72,14 +77,15 @@ def summarise(
     }
 
 
-def roles_table(roles: Mapping[str, ColumnRole], encoder: TableEncoder) -> pd.DataFrame:
-    """Return what each source column was taken for, how it was encoded, and why."""
+def roles_table(roles: Mapping[str, ColumnRole], kinds: Mapping[str, Kind], encoder: TableEncoder) -> pd.DataFrame:
+    """Return role, kind and encoding of each source column, and the reasons for them."""
     choices = {choice.column: choice for choice in getattr(encoder, "string_choices_", [])}
     return pd.DataFrame(
         [
             {
                 "column": name,
                 "role": column.role.value,
+                "kind": kinds[name].value,
                 "encoding": encoder.encoding_of(name),
                 "reason": f"{column.reason}; {choices[name].reason}" if name in choices else column.reason,
                 "distinct": column.distinct,
@@ -87,7 +93,7 @@ def roles_table(roles: Mapping[str, ColumnRole], encoder: TableEncoder) -> pd.Da
             }
             for name, column in roles.items()
         ],
-        columns=["column", "role", "encoding", "reason", "distinct", "missing"],
+        columns=["column", "role", "kind", "encoding", "reason", "distinct", "missing"],
     )
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.condensation.spread import Spread, weight_column
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.artefact import ScratchDirectory, publish_directory, verify_directory
@@ -41,6 +42,8 @@ class CondensedTable:
         How many source rows stand behind each row.
     original : DataFrame
         The same rows in the original schema: numbers in their own units, categories by name, the label last.
+    spread : Spread
+        How the source rows behind each row vary.
     members : DataFrame or StoredMembership
         ``source_row`` (position in the source table) and ``condensed_row``, for every source row with a label; in a
         file where the table was condensed in blocks. :attr:`membership` is a frame in any case.
@@ -52,7 +55,7 @@ class CondensedTable:
         The class values.
     class_rows : list of int
         Source rows of each class.
-    curves : list of LossCurve or None
+    curves : list of LossCurve
         The loss curve of each class.
     roles : DataFrame
         What each source column was taken for, and why.
@@ -76,12 +79,13 @@ class CondensedTable:
     y: pd.Series[Any]
     weight: pd.Series[Any]
     original: pd.DataFrame
+    spread: Spread
     members: pd.DataFrame | StoredMembership
     encoder: TableEncoder
     allocation: Allocation
     classes: list[Any]
     class_rows: list[int]
-    curves: list[LossCurve] | None
+    curves: list[LossCurve]
     roles: pd.DataFrame
     projection: pd.DataFrame
     notices: list[Notice]
@@ -105,6 +109,58 @@ class CondensedTable:
         """How much each row should count in training; see :mod:`c2tc_pipeline.condensation.table`."""
         weights = training_weights(self.weight.to_numpy(), plain(self.y).to_numpy())
         return pd.Series(weights, index=self.y.index, name="training_weight")
+
+    def expand(
+        self,
+        rows: int | None = None,
+        *,
+        space: str = "original",
+        class_mix: str = "condensed",
+        random_state: int | np.random.Generator | None = 0,
+    ) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
+        """Draw training rows from the condensed rows and their spread.
+
+        Numbers stay in the range of their column and integers stay integers; categories are ones that occurred.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many rows to draw: any number; by default 20,000, or ten for each condensed row if that is more, but
+            not more than the source has.
+        space : {"original", "encoded"}, default="original"
+            The columns of the source, or the columns of ``X``.
+        class_mix : {"condensed", "source"}, default="condensed"
+            Class shares: as models see them in the condensed rows with their ``training_weight``, or as in the source,
+            which favours accuracy over small classes.
+        random_state : int, Generator or None, default=0
+            The same number gives the same rows.
+
+        Returns
+        -------
+        X : DataFrame
+            The rows.
+        y : Series
+            Their labels.
+        weight : Series of float
+            How much each row counts, 1 on average. Classes and condensed rows have exactly their shares by it.
+
+        Raises
+        ------
+        InputError
+            When a parameter is out of range.
+
+        Examples
+        --------
+        >>> from c2tc_pipeline import condense
+        >>> table = pd.DataFrame({"x": range(100), "y": ["a"] * 80 + ["b"] * 20})
+        >>> small = condense(table, label="y", ratio=0.1, roles={"x": "numeric"})
+        >>> X, y, weight = small.expand(rows=500)
+        >>> X.shape, bool(X["x"].between(0, 99).all()), round(weight.sum())
+        ((500, 1), True, 500)
+        """
+        from c2tc_pipeline.condensation.expand import expand_table
+
+        return expand_table(self, rows, space=space, class_mix=class_mix, random_state=random_state)
 
     def save(self, directory: str | Path, *, replace: bool = False) -> Path:
         """Write the table into a directory, all or nothing; :meth:`load` reads it back.
@@ -130,6 +186,7 @@ class CondensedTable:
             self.members.copy_to(directory / "membership.parquet")
         else:
             write_parquet(self.members, directory / "membership.parquet")
+        self.spread.write_files(directory, self.X.columns.tolist(), self.weight.to_numpy())
         write_parquet(self.projection, directory / "projection.parquet")
         save_encoder(self.encoder, directory / "encoder")
         timings = {name: self.summary[name] for name in TIMINGS if name in self.summary}
@@ -141,7 +198,7 @@ class CondensedTable:
             "classes": [_plain(value) for value in self.classes],
             "class_rows": self.class_rows,
             "allocation": self.allocation.to_dict(),
-            "curves": None if self.curves is None else [curve.to_dict() for curve in self.curves],
+            "curves": [curve.to_dict() for curve in self.curves],
             "roles": self.roles.to_dict(orient="records"),
             "notices": [notice.to_dict() for notice in self.notices],
         }
@@ -168,12 +225,13 @@ class CondensedTable:
             y=encoded[label],
             weight=encoded[weight].rename("weight"),
             original=read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
+            spread=Spread.read_files(directory, encoded[weight].to_numpy()),
             members=read_parquet(directory / "membership.parquet"),
             encoder=load_encoder(directory / "encoder").set_output(transform="pandas"),
             allocation=Allocation.from_dict(values.pop("allocation")),
             classes=values.pop("classes"),
             class_rows=values.pop("class_rows"),
-            curves=None if curves is None else [LossCurve.from_dict(curve) for curve in curves],
+            curves=[LossCurve.from_dict(curve) for curve in curves],
             roles=pd.DataFrame(values.pop("roles")),
             projection=read_parquet(directory / "projection.parquet"),
             notices=[Notice(**notice) for notice in values.pop("notices")],
@@ -186,14 +244,6 @@ def read_summary(directory: Path) -> dict[str, Any]:
     names = ("summary.json", TIMINGS_NAME)
     summary, timings = (json.loads((directory / name).read_text(encoding="utf-8")) for name in names)
     return {**summary, **timings}
-
-
-def weight_column(taken: list[str]) -> str:
-    """Return a name for the column of weights that no other column has."""
-    name = "weight"
-    while name in taken:
-        name = f"c2tc_{name}"
-    return name
 
 
 def _plain(value: Any) -> Any:

@@ -15,8 +15,6 @@ from c2tc_pipeline.allocation.problem import AllocationProblem
 class TableLosses:
     """Losses given as one table per class, over 1, 2, ... clusters."""
 
-    known_everywhere = True
-
     def __init__(self, tables: Sequence[np.ndarray]) -> None:
         self.tables = [np.asarray(table, dtype=np.float64) for table in tables]
         self.asked: set[tuple[int, int]] = set()

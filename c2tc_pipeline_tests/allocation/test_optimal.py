@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation import optimal
@@ -16,7 +16,6 @@ from c2tc_pipeline_tests.allocation.problems import best_objective, problems, ta
 losses = st.lists(st.floats(0, 100) | st.integers(0, 5).map(float), min_size=1, max_size=12).map(np.array)
 
 
-@settings(max_examples=60)
 @given(problem=problems(), seed=st.integers(0, 99))
 def test_nothing_is_better(problem: AllocationProblem, seed: int) -> None:
     best = best_objective(problem)
@@ -29,7 +28,6 @@ def test_nothing_is_better(problem: AllocationProblem, seed: int) -> None:
     assert problem.objective(counts) == pytest.approx(best, rel=1e-12)
 
 
-@settings(max_examples=60)
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5), data=st.data())
 def test_on_convex_curves_the_bound_is_reached(sizes: list[int], data: st.DataObject) -> None:
     problem = toy_problem(sizes, data.draw(st.integers(len(sizes), sum(sizes))))

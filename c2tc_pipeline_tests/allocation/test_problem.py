@@ -11,22 +11,12 @@ from c2tc_pipeline.allocation import (
     ALLOCATORS,
     AllocationProblem,
     CurveLosses,
-    ExactLosses,
     HfilsAllocator,
-    OptimalAllocator,
-    RatioAllocator,
     make_allocator,
 )
-from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
-from c2tc_pipeline.clustering.kernels import make_kernel
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.allocation.problems import TableLosses, table_problem
-
-
-def small_classes() -> list[ClassKMeans]:
-    rng = np.random.default_rng(0)
-    return [ClassKMeans(rng.random((n, 2), dtype=np.float32), make_kernel("cpu")) for n in (12, 7, 1)]
 
 
 def test_the_objective_is_the_papers() -> None:
@@ -59,33 +49,6 @@ def test_curves_are_read_point_by_point_or_at_once() -> None:
         table = losses.table(index, rows)
         assert table == pytest.approx([losses.wcss(index, k) for k in range(1, rows + 1)], rel=1e-12)
         assert table[-1] == 0
-
-
-def test_exact_losses_do_not_depend_on_the_order_of_questions() -> None:
-    forwards, backwards = ExactLosses(small_classes(), seed=1), ExactLosses(small_classes(), seed=1)
-    asked = [(index, k) for index, n in enumerate((12, 7, 1)) for k in range(1, n + 1)]
-    one = {question: forwards.wcss(*question) for question in asked}
-    other = {question: backwards.wcss(*question) for question in reversed(asked)}
-    assert one == other
-    again = small_classes()[0].cluster(4, seed=np.random.SeedSequence([1, 0, 4]), relocate=0)
-    assert one[0, 4] == forwards.wcss(0, 4) == again.inertia
-    assert forwards.table(1, 7).tolist() == [one[1, k] for k in range(1, 8)]
-    assert forwards.runs == len(asked)
-
-
-def test_searches_on_exact_losses_count_their_runs_and_claim_no_bound() -> None:
-    def problem() -> AllocationProblem:
-        return AllocationProblem(np.array([12, 7, 1]), 9, ExactLosses(small_classes()))
-
-    searched = HfilsAllocator().allocate(problem())
-    assert searched.bound is None
-    assert searched.evaluations == len({(i, k) for step in searched.trace for i, k in enumerate(step.counts)})
-    ratio = RatioAllocator().allocate(problem())
-    assert (ratio.bound, ratio.evaluations) == (None, 3)
-    best = OptimalAllocator().allocate(problem())
-    assert best.evaluations == 7 + 7 + 1
-    assert best.bound is not None
-    assert best.bound <= best.objective <= min(searched.objective, ratio.objective) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
@@ -31,7 +31,6 @@ def splits(draw: st.DrawFn, largest: int = 60) -> tuple[np.ndarray, int, np.ndar
     return np.array(shares), draw(st.integers(len(upper), sum(upper))), np.array(upper)
 
 
-@settings(max_examples=100)
 @given(splits() | splits(largest=10**9))
 def test_within_one_of_the_fair_split_and_within_limits(split: tuple[np.ndarray, int, np.ndarray]) -> None:
     shares, budget, upper = split

@@ -12,12 +12,14 @@ import pytest
 
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.condensation.table import read_summary
+from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 from c2tc_pipeline_tests.clustering.dask_cluster import running_cluster
 from c2tc_pipeline_tests.tools.command_line import Run, run_process, write_catalogue
 from c2tc_pipeline_tests.tools.made_tables import data_hashes, everything_below, mixed_table
 
 FILES = {
     *("condensed.parquet", "condensed_original.parquet", "membership.parquet", "projection.parquet"),
+    *("spread.parquet", "correlation.parquet", "gaps.parquet", "category_shares.parquet"),
     *("summary.json", "timings.json", "report.html", "manifest.json"),
     *("encoder/encoder.json", "encoder/encoder.safetensors"),
 }
@@ -146,21 +148,25 @@ def test_rows_without_a_label_are_counted(run: Run, split: tuple[str, ...]) -> N
     assert "21 rows" in notice.message
 
 
-def test_evaluate(run: Run, people: Path) -> None:
+def test_evaluate(run: Run, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RECIPES, "default", Recipe("adamw", 0.01, 0.0, epochs=1, batch_size=2048))
     arguments = ("--rows", 9, "--split", "--evaluate", "--seeds", 2)
     result = run("condense", people, "--label", "outcome", "--out", "small", *arguments)
     assert result.exit_code == 0, result.output
     assert files_in("small") == FILES | {"split.parquet", "scores.parquet"}
     scores = pd.read_parquet("small/scores.parquet")
-    assert len(scores) == 3 * 2 * 2
+    sets = ["condensed", "condensed_bare", "random", "random_same_classes", "random_x5", "random_x20", "whole"]
+    assert scores["training_set"].unique().tolist() == sets
+    assert len(scores[scores["columns"] == "encoded"]) == len(sets) * 2 * 2
     assert not scores["cache_hit"].any()
     assert scores["accuracy"].between(0, 1).all()
     train = (pd.read_parquet("small/split.parquet")["side"] == "train").sum()
     assert scores.loc[scores["training_set"] == "whole", "rows"].unique().tolist() == [train]
     summary = CondensedTable.load("small").summary
-    assert [(row["model"], row["training_set"], row["seeds"]) for row in summary["scores"]] == [
-        (model, kind, 2) for model in ("mlp", "boosting") for kind in ("condensed", "random", "whole")
-    ]
+    assert {(row["model"], row["training_set"], row["seeds"]) for row in summary["scores"]} == {
+        (model, kind, 2) for model in ("mlp", "boosting") for kind in sets
+    }
+    assert summary["verdict"] in " ".join(result.stdout.split())
     assert list(summary["seconds"])[-1] == "evaluate"
     for page in (result.stdout, Path("small/report.html").read_text(encoding="utf-8")):
         assert f"{100 * summary['scores'][0]['accuracy']:.1f} ± " in page

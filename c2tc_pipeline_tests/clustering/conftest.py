@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from c2tc_pipeline.clustering import rows
+from c2tc_pipeline_tests.clustering.dask_cluster import running_cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """The address of a Dask cluster of two workers that no test stops."""
+    with running_cluster() as address:
+        yield address
 
 
 @pytest.fixture

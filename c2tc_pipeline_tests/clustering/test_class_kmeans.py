@@ -25,16 +25,22 @@ TWO = np.array([[0.3, 0.4], [0.1, 0.2]], dtype=np.float32)
 
 
 @each_kernel
-@pytest.mark.parametrize("merge_below", [0.0, 0.7, 2.0], ids=["never", "default", "always"])
-@settings(max_examples=30)
-@given(X=few_values, share=st.floats(0, 1), relocate=st.sampled_from([0, 2]), seed=st.integers(0, 2**40))
-@example(X=TWO[:1], share=1.0, relocate=2, seed=0)
-@example(X=TWO, share=0.0, relocate=2, seed=0)
-@example(X=TWO, share=1.0, relocate=2, seed=0)
-@example(X=np.repeat(TWO[:1], 7, axis=0), share=0.4, relocate=2, seed=0)
-@example(X=np.repeat(TWO[:1], 7, axis=0), share=1.0, relocate=2, seed=0)
+@settings(max_examples=50)
+@given(
+    X=few_values,
+    share=st.floats(0, 1),
+    relocate=st.sampled_from([0, 2]),
+    seed=st.integers(0, 2**40),
+    # Never, by default and always.
+    merge_below=st.sampled_from([0.0, 0.7, 2.0]),
+)
+@example(X=TWO[:1], share=1.0, relocate=2, seed=0, merge_below=0.7)
+@example(X=TWO, share=0.0, relocate=2, seed=0, merge_below=2.0)
+@example(X=TWO, share=1.0, relocate=2, seed=0, merge_below=0.7)
+@example(X=np.repeat(TWO[:1], 7, axis=0), share=0.4, relocate=2, seed=0, merge_below=2.0)
+@example(X=np.repeat(TWO[:1], 7, axis=0), share=1.0, relocate=2, seed=0, merge_below=0.0)
 def test_every_number_of_clusters_gives_true_clusters(
-    kernel: Kernel, merge_below: float, X: np.ndarray, share: float, relocate: int, seed: int
+    kernel: Kernel, X: np.ndarray, share: float, relocate: int, seed: int, merge_below: float
 ) -> None:
     k = max(1, round(share * len(X)))
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +75,7 @@ def test_surplus_clusters_cut_the_largest_groups_evenly(copies: list[int], data:
 
 
 @each_kernel
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_merging_does_not_change_the_clusters(kernel: Kernel, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     distinct = mixture(80, seed=seed, dtype=np.float64)
@@ -114,9 +120,6 @@ def test_the_same_seed_gives_the_same_bytes(kernel: Kernel) -> None:
 
 
 def test_the_tolerance_grows_with_the_cost_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [(10, 2, 1), (10_000, 50, 100), (10_000, 50, 1_000), (1_000_000, 50, 1_000)]
-    tolerances = [class_kmeans.default_tolerance(*size) for size in sizes]
-    assert tolerances == pytest.approx([1e-5, 2.5e-5, 2.5e-4, 1e-3])
     rows = ClassKMeans(np.random.default_rng(0).random((2_000, 6), dtype=np.float32), CPU)
     cheap = rows.cluster(40, relocate=0)
     monkeypatch.setattr(class_kmeans, "_COSTLY_STEP", 1)
@@ -125,7 +128,6 @@ def test_the_tolerance_grows_with_the_cost_of_a_step(monkeypatch: pytest.MonkeyP
     assert rows.cluster(40, relocate=0, tol=1e-3).inertia == costly.inertia > cheap.inertia
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     k=st.integers(1, 12),

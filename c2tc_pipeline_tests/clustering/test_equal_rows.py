@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -37,12 +37,9 @@ def patched(collide: Callable[[np.ndarray], np.ndarray], **constants: int) -> It
 
 
 @each_collision
-@pytest.mark.parametrize("chunk", [4, 32_768])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=40)
-@given(table=small_tables)
+@given(table=small_tables, chunk=st.sampled_from([4, 32_768]), dtype=st.sampled_from([np.float32, np.float64]))
 def test_groups_are_those_of_numpy(
-    collide: Callable[[np.ndarray], np.ndarray], chunk: int, dtype: type, table: np.ndarray
+    collide: Callable[[np.ndarray], np.ndarray], table: np.ndarray, chunk: int, dtype: type
 ) -> None:
     X: np.ndarray = np.asfortranarray(table.astype(dtype))
     with patched(collide, _HASHED_ROWS=chunk):
@@ -54,7 +51,6 @@ def test_groups_are_those_of_numpy(
 
 
 @each_collision
-@settings(max_examples=40)
 @given(table=small_tables, max_distinct=st.integers(1, 40))
 def test_few_distinct_rows_are_found_part_by_part(
     collide: Callable[[np.ndarray], np.ndarray], table: np.ndarray, max_distinct: int

@@ -75,14 +75,14 @@ def test_of_centres_at_the_same_distance_the_first(data: st.DataObject, k: int) 
     np.testing.assert_array_equal(CPU.assign(CPU.load(X, None), centers.reshape(k, 2)), first)
 
 
-@pytest.mark.parametrize(("rows", "k"), [(60_000, 12), (60_000, 150), (12_000, 400)])
+@pytest.mark.parametrize(("rows", "k"), [(30_000, 12), (30_000, 150), (12_000, 400)])
 def test_the_same_bytes_on_any_number_of_threads(rows: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_THREADED_WORK", 1_000_000)
     monkeypatch.setattr(kernels, "_NEIGHBOUR_ROWS", 10_000)
     monkeypatch.setattr(kernels, "_NEIGHBOUR_RANGE_WORK", 0)
     X = mixture(rows, columns=9)
     found = set()
-    for threads in (1, 2, 3, 8):
+    for threads in (1, 3, 8):
         kernel = CpuKernel(threads)
         loaded, centers = kernel.load(X, None), some_rows(X, k)
         for _ in range(3):
@@ -100,7 +100,6 @@ def test_means_of_many_equal_rows_are_exact() -> None:
     assert counts[0] == len(X)
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     count=st.integers(1, 25),
@@ -150,14 +149,13 @@ def test_steps_among_neighbours_end_as_full_steps(monkeypatch: pytest.MonkeyPatc
 
 @each_kernel
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-9), (np.float32, 1e-3)])
-@pytest.mark.parametrize("k", [1, 2, 7, 40])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("k", [1, 7, 40])
 def test_same_loss_as_scikit_learn_without_momentum(
-    kernel: Kernel, dtype: type, rtol: float, k: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, dtype: type, rtol: float, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lloyd, "_MOMENTUM", 0.0)
-    X = mixture(600, seed=seed, dtype=dtype)
-    start = some_rows(X, k, seed)
+    X = mixture(600, dtype=dtype)
+    start = some_rows(X, k)
     theirs = KMeans(k, init=start.astype(np.float64), n_init=1, tol=0, max_iter=300).fit(X.astype(np.float64))
     ours = fit(kernel, X, k, init=start, tol=0, max_iter=300)
     assert_true_clusters(ours, X, k)
@@ -168,7 +166,7 @@ def test_same_loss_as_scikit_learn_without_momentum(
 @pytest.mark.parametrize("k", [7, 40])
 def test_momentum_ends_lower_than_scikit_learn(kernel: Kernel, k: int) -> None:
     ratios = []
-    for seed in range(8):
+    for seed in range(6):
         X = mixture(600, seed=seed, dtype=np.float64)
         start = some_rows(X, k, seed)
         theirs = KMeans(k, init=start, n_init=1, tol=0, max_iter=300).fit(X).inertia_
@@ -181,7 +179,7 @@ def test_momentum_ends_lower_than_scikit_learn(kernel: Kernel, k: int) -> None:
 
 
 @each_kernel
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_weights_count_like_repeated_rows(kernel: Kernel, seed: int) -> None:
     X = mixture(200, seed=seed, dtype=np.float64)
     weight = np.random.default_rng(seed).integers(1, 6, size=len(X))

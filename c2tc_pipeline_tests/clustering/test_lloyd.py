@@ -51,7 +51,6 @@ def test_blocks_end_where_one_block_ends(kernel: Kernel, weighted: bool, cuts: l
 
 
 @each_kernel
-@settings(max_examples=60)
 @given(X=few_values, data=st.data())
 def test_no_cluster_is_ever_empty(kernel: Kernel, X: np.ndarray, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(X)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
@@ -80,7 +80,6 @@ def test_json_keeps_every_bit(curve: LossCurve) -> None:
             LossCurve.from_dict(values, np.zeros((3, 1)))
 
 
-@settings(max_examples=40)
 @given(X=few_values, data=st.data(), seed=st.integers(0, 2**40))
 def test_a_curve_of_all_rows_never_rises_and_ends_at_zero(X: np.ndarray, data: st.DataObject, seed: int) -> None:
     largest = data.draw(st.integers(1, len(X)))
@@ -135,7 +134,7 @@ def test_seeds_are_rows_and_the_first_of_them_start_fewer_clusters() -> None:
     assert len({seed.tobytes() for seed in curve.seeds} & {row.tobytes() for row in X}) == 50
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_as_good_as_cold_k_means_on_rows_without_groups(seed: int) -> None:
     # Heavy tails in many columns: a centre on a far row keeps it alone, so that a start among outliers stays poor.
     X = np.random.default_rng(seed).standard_t(8, (3_000, 40)).astype(np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering.kernels import Kernel
@@ -39,7 +39,6 @@ def test_rows_are_drawn_by_weight_and_distance(seed: int) -> None:
         assert 0.9 in extend_centers(X, known, 2, np.random.default_rng(seed))
 
 
-@settings(max_examples=50)
 @given(X=few_values, data=st.data(), seed=st.integers(0, 2**32))
 def test_relocation_never_raises_the_loss(X: np.ndarray, data: st.DataObject, seed: int) -> None:
     k = data.draw(st.integers(1, len(X)))

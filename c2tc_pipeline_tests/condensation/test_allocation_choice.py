@@ -1,4 +1,4 @@
-"""Who splits the budget, by which gamma, from which losses: the choices that condensing offers."""
+"""Allocators and gammas that condensing offers."""
 
 from __future__ import annotations
 
@@ -46,31 +46,15 @@ def test_the_optimal_allocation_is_no_worse_than_fixed_ones(gamma: float) -> Non
 
 
 @pytest.mark.parametrize("allocation", ALLOCATORS)
-@pytest.mark.parametrize("losses", ["curves", "exact"])
-def test_every_allocator_with_every_source_of_losses(allocation: str, losses: str) -> None:
+def test_every_allocator(allocation: str) -> None:
     frame = mixed_table(150)
-    small = condense(frame, "outcome", rows=12, allocation=allocation, losses=losses)
+    small = condense(frame, "outcome", rows=12, allocation=allocation)
     assert int(small.allocation.counts.sum()) == 12
     assert small.allocation.method == allocation
-    assert (small.curves is None) == (losses == "exact")
+    assert small.allocation.evaluations == sum(len(curve.grid) for curve in small.curves)
+    assert small.summary["kmeans_runs"] == small.allocation.evaluations + 3
     best = [step.best for step in small.allocation.trace]
     assert best == sorted(best, reverse=True)
-
-
-def test_fixed_allocations() -> None:
-    frame = mixed_table(150)
-    equal = condense(frame, "outcome", rows=12, allocation="fipc")
-    assert equal.allocation.counts.tolist() == [4, 4, 4]
-    shares = condense(frame, "outcome", rows=12, allocation="ratio").allocation.counts / 12
-    assert np.abs(shares - np.array(equal.class_rows) / 150).max() <= 1 / 12
-
-
-@pytest.mark.parametrize("allocation", ["hfils", "ratio", "fipc"])
-def test_exact_losses_cost_one_run_for_each_class_and_count(allocation: str) -> None:
-    small = condense(mixed_table(150), "outcome", rows=12, allocation=allocation, losses="exact")
-    asked = {(index, k) for step in small.allocation.trace for index, k in enumerate(step.counts)}
-    assert small.allocation.evaluations == len(asked)
-    assert small.summary["kmeans_runs"] == len(asked) + 3
 
 
 def test_an_allocator_object() -> None:
@@ -98,8 +82,7 @@ def test_gamma_favours_small_classes() -> None:
     assert counts[1.0][1] > counts[0.0][1]
 
 
-@pytest.mark.parametrize("allocation", ALLOCATORS)
-@pytest.mark.parametrize("with_validation", [True, False])
+@pytest.mark.parametrize(("allocation", "with_validation"), [*zip(ALLOCATORS, [True, False] * 2, strict=True)])
 def test_auto_gamma(allocation: str, with_validation: bool) -> None:
     frame = mixed_table(400, seed=1)
     held = mixed_table(100, seed=2) if with_validation else None
@@ -130,10 +113,11 @@ def test_validation_rows_decide() -> None:
     assert scored[2] != scored[None]
 
 
-def test_validation_rows_change_nothing_but_gamma() -> None:
+def test_validation_rows_change_nothing_but_gamma_and_column_weights() -> None:
     frame = mixed_table(400, seed=1)
-    chosen = condense(frame, "outcome", rows=12, gamma="auto", validation=mixed_table(100, seed=2))
-    given = condense(frame, "outcome", rows=12, gamma=chosen.allocation.gamma)
+    alike: dict[str, Any] = {"rows": 12, "column_weights": "none"}
+    chosen = condense(frame, "outcome", gamma="auto", validation=mixed_table(100, seed=2), **alike)
+    given = condense(frame, "outcome", gamma=chosen.allocation.gamma, **alike)
     pd.testing.assert_frame_equal(chosen.X, given.X)
     assert chosen.membership["source_row"].tolist() == list(range(400))
 
@@ -143,14 +127,3 @@ def test_auto_gamma_with_a_class_of_one_row() -> None:
     with pytest.warns(SingletonWarning):
         small = condense(frame, "outcome", rows=6, gamma="auto")
     assert small.allocation.counts.tolist() == [1, 5]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_bound_holds_for_exact_losses_too(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    labels = np.repeat([0, 1], [200, 100])
-    condenser = Condenser(rows=12, allocation="optimal", losses="exact", random_state=seed)
-    condenser.fit(rng.random((300, 4)), labels)
-    bound = condenser.allocation_.bound
-    assert bound is not None
-    assert 0 < bound <= condenser.allocation_.objective

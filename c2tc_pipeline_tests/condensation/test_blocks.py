@@ -27,7 +27,7 @@ from c2tc_pipeline.tables.table import Table, learn_table
 RUNS = {"timings.json", "report.html", "manifest.json"}
 
 
-def mixed_rows(rows: int = 3_000) -> pd.DataFrame:
+def mixed_rows(rows: int = 1_200) -> pd.DataFrame:
     """Return rows of all kinds: gaps, moments, constants, identifiers, labels that are missing."""
     frame = synthetic_part(rows, 0).to_pandas()
     rng = np.random.default_rng(1)
@@ -43,7 +43,7 @@ def mixed_rows(rows: int = 3_000) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
-    mixed_rows().to_parquet(path, index=False, row_group_size=700)
+    mixed_rows().to_parquet(path, index=False, row_group_size=500)
     return path
 
 
@@ -121,7 +121,7 @@ def test_noise_and_forgetting_do_not_depend_on_blocks(stored: Path, request: pyt
 
 def test_a_large_table_can_be_evaluated(stored: Path, tmp_path: Path, small_limit: None) -> None:
     table = condensed(stored, tmp_path / "out", split=True, trials=1, strings="target")
-    assert {row["training_set"] for row in table.summary["scores"]} == {"condensed", "random", "whole"}
+    assert {row["training_set"] for row in table.summary["scores"]} > {"condensed", "random", "whole"}
     split = pd.read_parquet(tmp_path / "out" / "split.parquet")
     assert split["side"].value_counts()["test"] == pytest.approx(0.1 * split["side"].ne("no label").sum(), abs=3)
 
@@ -141,7 +141,7 @@ def test_a_source_that_is_no_parquet_file_is_read_once(
     for columns in (None, ["age", LABEL]):
         read = list(blocks.frames(columns))
         assert [len(block) for block in read[:-1]] == [97] * (len(read) - 1)
-        assert sum(map(len, read)) == 3_000
+        assert sum(map(len, read)) == 1_200
         assert columns is None or read[0].columns.tolist() == columns
 
 

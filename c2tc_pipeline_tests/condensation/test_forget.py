@@ -63,7 +63,8 @@ def check_forgotten(before: CondensedTable, frame: pd.DataFrame, rows: list[int]
     touched = {int(old[row]) for row in old.index if row in rows}
     numeric = {row["column"] for row in before.roles.to_dict("records") if row["role"] == Role.NUMERIC.value}
     dropped = {row["column"] for row in before.roles.to_dict("records") if row["role"] == Role.DROP.value}
-    condensed = frame.iloc[old.index]
+    condensed, rows_of = frame.iloc[old.index], frame.iloc[kept]
+    encoded = before.encoder.encode_training(rows_of, rows_of[label], row_ids=np.array(kept)).astype(np.float64)
     for number, place in sorted(pairs):
         if number not in touched:
             pd.testing.assert_series_equal(after.X.iloc[place], before.X.iloc[number], check_names=False, rtol=0)
@@ -71,8 +72,8 @@ def check_forgotten(before: CondensedTable, frame: pd.DataFrame, rows: list[int]
             assert all(same)
             continue
         members = np.array([row for row in kept if new[row] == place])
-        encoded = np.asarray(before.encoder.transform(frame.iloc[members]), dtype=np.float64)
-        np.testing.assert_allclose(after.X.iloc[place], encoded.mean(axis=0), atol=2e-6)
+        own = encoded[np.searchsorted(kept, members)]
+        np.testing.assert_allclose(after.X.iloc[place], own.mean(axis=0), atol=2e-6)
         assert after.original[label].iloc[place] == frame[label].iloc[members[0]]
         for name in after.original.columns.drop(label):
             value = after.original[name].iloc[place]
@@ -82,27 +83,25 @@ def check_forgotten(before: CondensedTable, frame: pd.DataFrame, rows: list[int]
             elif name not in dropped:
                 assert (None if pd.isna(value) else value) in modes_of(frame[name], members, np.array(kept))
     assert found.recomputed == len({b for a, b in pairs if a in touched})
-    rows_of = frame.iloc[kept]
     assert after.class_rows == [int((rows_of[label] == value).sum()) for value in after.classes]
     assert after.classes == sorted(rows_of[label].unique())
     assert after.summary["rows_in"] == len(kept)
     assert after.summary["rows_out"] == len(after) == int(after.allocation.counts.sum())
     assert after.summary["singletons"] == int((after.weight == 1).sum())
     assert (after.projection["kind"] == "source").sum() == min(len(kept), 2_000)
-    encoded = np.asarray(before.encoder.transform(rows_of), dtype=np.float64)
     means = pd.DataFrame(encoded).groupby(new.to_numpy()).mean().to_numpy()
     losses = pd.Series(((encoded - means[new.to_numpy()]) ** 2).sum(axis=1)).groupby(rows_of[label].to_numpy()).sum()
     sizes = np.array(after.class_rows, dtype=np.float64)
     measured = float((losses.to_numpy() / sizes**after.allocation.gamma).sum())
     assert after.allocation.objective == pytest.approx(measured, rel=1e-4, abs=1e-9)
-    np.testing.assert_allclose(after.encoder.transform(rows_of), encoded, atol=1e-5)
+    np.testing.assert_allclose(after.encoder.transform(rows_of), before.encoder.transform(rows_of), atol=1e-5)
 
 
 def row_pairs(after: CondensedTable, place: int, before: CondensedTable, number: int) -> list[tuple[Any, Any]]:
     return [(after.original[name].iloc[place], before.original[name].iloc[number]) for name in after.original.columns]
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(data=st.data(), frame=labelled_frames(), ratio=st.sampled_from([0.05, 0.2, 0.5, 1.0]))
 def test_any_rows_of_any_table(data: st.DataObject, frame: pd.DataFrame, ratio: float) -> None:
     small = condense(frame, "outcome", ratio)
@@ -121,7 +120,10 @@ def test_any_rows_of_any_table(data: st.DataObject, frame: pd.DataFrame, ratio: 
     first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     steps = forget_rows(forget_rows(small, frame, np.array(first, dtype=int)).table, frame, np.array(second, dtype=int))
     pd.testing.assert_frame_equal(steps.table.membership, found.table.membership)
-    np.testing.assert_allclose(steps.table.X, found.table.X, atol=1e-6)
+    # Class shares are those of the rows that were left when a condensed row was made again.
+    sources = small.encoder.sources()
+    alike = [str(name) for name in small.X if not {"carrier", "day"} & set(sources[str(name)])]
+    np.testing.assert_allclose(steps.table.X[alike], found.table.X[alike], atol=1e-6)
     assert steps.table.summary["forgotten"]["rows"] == found.rows
 
 
@@ -178,12 +180,15 @@ def test_below_the_minimum_neighbours_of_the_class_are_joined() -> None:
     now = found.table.membership.set_index("source_row")["condensed_row"]
     [joined] = set(now[left])
     partner = {int(g) for g in group[now.index[now == joined]]} - {smallest}
-    own = np.asarray(small.encoder.transform(frame.iloc[left]), dtype=np.float64).mean(axis=0)
+    kept = np.setdiff1d(np.arange(len(frame)), lost)
+    rows = frame.iloc[kept]
+    encoded = small.encoder.encode_training(rows, rows["outcome"], row_ids=kept).astype(np.float64)
+    own = encoded[np.searchsorted(kept, left)].mean(axis=0)
     same_class = np.flatnonzero((small.y == small.y[smallest]) & (np.arange(len(small)) != smallest))
     assert partner == {int(same_class[((small.X.to_numpy()[same_class] - own) ** 2).sum(axis=1).argmin()])}
     members = now.index[now == joined]
-    encoded = np.asarray(small.encoder.transform(frame.iloc[members]), dtype=np.float64)
-    np.testing.assert_allclose(found.table.X.iloc[joined], encoded.mean(axis=0), atol=2e-6)
+    mean = encoded[np.searchsorted(kept, members)].mean(axis=0)
+    np.testing.assert_allclose(found.table.X.iloc[joined], mean, atol=2e-6)
 
 
 def test_a_class_below_the_minimum_is_refused() -> None:
@@ -197,9 +202,12 @@ def test_medoids_are_chosen_anew_among_the_others() -> None:
     frame = mixed_table(120)
     small = condense(frame, "outcome", 0.1, representative="medoid")
     group = small.membership["condensed_row"].to_numpy()
-    encoded = np.asarray(small.encoder.transform(frame))
+    encoded = small.encoder.encode_training(frame, frame["outcome"])
     medoid = int(np.flatnonzero((encoded == small.X.iloc[0].to_numpy()).all(axis=1) & (group == 0))[0])
     found = forget_rows(small, frame, np.array([medoid]))
+    kept = np.setdiff1d(np.arange(len(frame)), [medoid])
+    rows = frame.iloc[kept]
+    encoded[kept] = small.encoder.encode_training(rows, rows["outcome"], row_ids=kept)
     members = np.setdiff1d(np.flatnonzero(group == 0), [medoid])
     gaps = ((encoded[members] - encoded[members].mean(axis=0, dtype=np.float64)) ** 2).sum(axis=1)
     wanted = members[gaps.argmin()]

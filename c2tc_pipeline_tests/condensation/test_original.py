@@ -49,8 +49,8 @@ def grouped(values: Any, small: CondensedTable) -> Any:
 COUNTING = np.arange(ROWS) * 7 % 97
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "Int16", "Int64", "UInt8"])
-def test_whole_numbers_stay_whole(dtype: Any) -> None:
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "Int16", "UInt8"])
+def test_integers_stay_integers(dtype: Any) -> None:
     column, small = condensed_column(pd.Series(COUNTING).astype(dtype))
     assert column.dtype == dtype
     assert column.tolist() == np.round(grouped(COUNTING, small).mean()).astype(int).tolist()
@@ -63,8 +63,9 @@ def test_fractions_are_means(dtype: Any) -> None:
     np.testing.assert_allclose(column.to_numpy(np.float64), grouped(COUNTING / 8, small).mean(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris", "America/St_Johns"])
+@pytest.mark.parametrize(
+    ("unit", "zone"), [("s", None), ("ms", "UTC"), ("us", "Europe/Paris"), ("ns", "America/St_Johns"), ("ns", None)]
+)
 def test_moments_keep_unit_and_zone(unit: Literal["s", "ms", "us", "ns"], zone: str | None) -> None:
     moments = pd.Series(pd.date_range("2024-03-29", periods=ROWS, freq="h", tz=zone)).dt.as_unit(unit)
     column, small = condensed_column(moments)
@@ -103,7 +104,7 @@ def test_decimals_are_averaged() -> None:
     ],
     ids=["int64 max", "int64 min", "uint64 max"],
 )
-def test_the_largest_whole_numbers_do_not_change_sign(values: np.ndarray, largest: int) -> None:
+def test_the_largest_integers_do_not_change_sign(values: np.ndarray, largest: int) -> None:
     column, _ = condensed_column(values, rows=ROWS, roles={"column": "numeric"})
     assert column.dtype == values.dtype
     assert int(column.max()) == largest
@@ -134,7 +135,7 @@ def test_categories_are_members_modes(values: Any, dtype: str) -> None:
         assert votes[shown] == votes.max()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     values=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=40),
     data=st.data(),
@@ -154,7 +155,7 @@ def test_modes_against_counting_by_hand(values: list[str | None], data: st.DataO
         assert values.count(key) == max(values.count(value) for value in set(members) if members.count(value) == best)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     values=st.lists(st.none() | st.integers(-(10**9), 10**9), min_size=1, max_size=40),
     dtype=st.sampled_from(["Int64", "Int32", "Float64", "float64"]),
@@ -169,7 +170,7 @@ def test_means_against_pandas(values: list[int | None], dtype: str, data: st.Dat
     assert result.dtype == dtype
     groups = series.astype("Float64").groupby(membership)
     expected = groups.mean().mask(groups.apply(lambda members: 2 * members.notna().sum() < len(members)))
-    # Whole numbers stay whole, in whatever type they are stored.
+    # Integers stay integers, in whatever type they are stored.
     expected = expected.round()
     pd.testing.assert_series_equal(
         result.astype("float64"), expected.astype("float64"), check_names=False, check_index=False, rtol=1e-9
@@ -228,19 +229,9 @@ def test_medoids_are_real_rows() -> None:
         own = np.intersect1d(np.flatnonzero(same), members)
         assert len(own)
         found.append(own[0])
-    np.testing.assert_array_equal(small.X.to_numpy(), small.encoder.transform(frame.iloc[found]))
+    np.testing.assert_array_equal(small.X.to_numpy(), small.encoder.encode_training(frame, frame["outcome"])[found])
     for name in ("amount", "age", "insured", "since"):
         assert small.original[name].dtype == frame[name].dtype
-
-
-def test_no_member_is_nearer_to_the_mean_than_the_medoid() -> None:
-    frame = mixed_table()
-    medoids = condense(frame, "outcome", 0.05, representative="medoid")
-    encoded = medoids.encoder.transform(frame).astype(np.float64)
-    group = medoids.membership["condensed_row"].to_numpy()
-    means = pd.DataFrame(encoded).groupby(group).mean().to_numpy()
-    gaps = pd.Series(((encoded - means[group]) ** 2).sum(axis=1)).groupby(group).min()
-    np.testing.assert_allclose(((medoids.X.to_numpy() - means) ** 2).sum(axis=1), gaps, atol=1e-6)
 
 
 @pytest.mark.parametrize("representative", ["centroid", "medoid"])

@@ -31,7 +31,7 @@ def repeated(small: CondensedTable, frame: pd.DataFrame) -> np.ndarray:
     return np.array([spelled(row) in records for row in small.original.itertuples(index=False)])
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(frame=labelled_frames(), ratio=st.sampled_from([0.05, 0.2, 0.5, 1.0]))
 def test_any_table(frame: pd.DataFrame, ratio: float) -> None:
     small = condense(frame, "outcome", ratio)

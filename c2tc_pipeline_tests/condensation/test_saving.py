@@ -19,6 +19,10 @@ FILES = (
     "condensed_original.parquet",
     "membership.parquet",
     "projection.parquet",
+    "spread.parquet",
+    "correlation.parquet",
+    "gaps.parquet",
+    "category_shares.parquet",
     "summary.json",
     "timings.json",
     "encoder/encoder.json",
@@ -41,10 +45,9 @@ def table() -> CondensedTable:
     [["a", "b"] * 60, [1, 2] * 60, [0.5, 1.5] * 60, [True, False] * 60, pd.Categorical(["a", "b"] * 60)],
     ids=["text", "whole", "fraction", "bool", "category"],
 )
-@pytest.mark.parametrize("losses", ["curves", "exact"])
-def test_what_is_loaded_is_what_was_saved(tmp_path: Path, label: Any, losses: str) -> None:
+def test_what_is_loaded_is_what_was_saved(tmp_path: Path, label: Any) -> None:
     frame = mixed_table(120).assign(outcome=label, version=3)
-    saved = condense(frame, "outcome", 0.1, gamma="auto", losses=losses, name="people")
+    saved = condense(frame, "outcome", 0.1, gamma="auto", name="people")
     loaded = CondensedTable.load(saved.save(tmp_path / "small"))
     for part in ("X", "original", "membership", "roles", "projection"):
         pd.testing.assert_frame_equal(getattr(loaded, part), getattr(saved, part))
@@ -54,8 +57,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path: Path, label: Any, losses: st
     assert loaded.class_rows == saved.class_rows
     assert loaded.notices == saved.notices
     assert loaded.allocation.to_dict() == saved.allocation.to_dict()
-    assert (loaded.curves is None) == (saved.curves is None)
-    assert [c.to_dict() for c in loaded.curves or []] == [c.to_dict() for c in saved.curves or []]
+    assert [c.to_dict() for c in loaded.curves] == [c.to_dict() for c in saved.curves]
     assert loaded.summary["objective"] == saved.summary["objective"]
     assert loaded.summary.keys() == saved.summary.keys()
     np.testing.assert_array_equal(loaded.encoder.transform(frame), saved.encoder.transform(frame))
@@ -72,19 +74,15 @@ def test_files(tmp_path: Path, table: CondensedTable) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_byte_is_found_and_the_file_named(tmp_path: Path, table: CondensedTable, name: str) -> None:
+def test_a_damaged_or_missing_file_is_named(tmp_path: Path, table: CondensedTable, name: str) -> None:
     path = table.save(tmp_path / "small") / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DamagedArtefactError, match=name.rpartition("/")[2]):
+    with pytest.raises(DamagedArtefactError, match=path.name):
         CondensedTable.load(tmp_path / "small")
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(tmp_path: Path, table: CondensedTable, name: str) -> None:
-    (table.save(tmp_path / "small") / name).unlink()
-    with pytest.raises(InputError, match=name.rpartition("/")[2]):
+    path.unlink()
+    with pytest.raises(InputError, match=path.name):
         CondensedTable.load(tmp_path / "small")
 
 
@@ -138,25 +136,16 @@ def test_the_cache_is_hit_and_changes_no_byte(tmp_path: Path, table: CondensedTa
     assert hashes[0] == hashes[1] == hashes[2]
 
 
-@pytest.mark.parametrize("damage", ["flipped byte", "truncated", "missing"])
-def test_a_damaged_cache_is_reported_and_not_trusted(tmp_path: Path, table: CondensedTable, damage: str) -> None:
+def test_a_damaged_cache_is_reported_and_not_trusted(tmp_path: Path, table: CondensedTable) -> None:
     small_table(cache_dir=tmp_path / "cache")
     damaged = [path for path in (tmp_path / "cache").rglob("*") if path.suffix in (".safetensors", ".npz")]
     assert len(damaged) == 2
     for path in damaged:
         content = bytearray(path.read_bytes())
         content[-5] ^= 1
-        if damage == "missing":
-            path.unlink()
-        else:
-            path.write_bytes(content[:100] if damage == "truncated" else content)
+        path.write_bytes(content)
     repaired = small_table(cache_dir=tmp_path / "cache")
     assert sum("damaged" in str(notice) for notice in repaired.notices) == 2
     assert repaired.summary["cache_hits"] == {"autoencoder": False, "loss_curves": False}
     assert data_hashes(repaired.save(tmp_path / "repaired")) == data_hashes(table.save(tmp_path / "fresh"))
     assert all(small_table(cache_dir=tmp_path / "cache").summary["cache_hits"].values())
-
-
-def test_other_settings_do_not_meet_in_the_cache(tmp_path: Path) -> None:
-    small_table(cache_dir=tmp_path / "cache")
-    assert not any(small_table(cache_dir=tmp_path / "cache", random_state=1).summary["cache_hits"].values())
