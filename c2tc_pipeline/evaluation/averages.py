@@ -8,40 +8,42 @@ from pathlib import Path
 
 import pandas as pd
 
+from c2tc_pipeline.evaluation.metrics import ALL_METRICS
+from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.storage.manifest import TIMINGS_NAME
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
-METRICS = ("accuracy", "macro_f1")
 SCORES_NAME = "scores.parquet"
 # Columns that differ between two evaluations of the same trials, in a file of their own, so that the others are equal.
 _TIMINGS = ["fit_seconds", "cache_hit"]
 
 
 def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Average over seeds: one row per model and training set, model by model in the order in which they appear.
+    """Average over seeds: one row per model, kind of columns and training set, in the order of their appearance.
 
-    The columns are ``training_set``, ``model``, ``rows``, ``seeds``, each metric and its standard deviation over the
-    seeds at hand (``accuracy_std``; 0 for one seed), and ``fit_seconds`` where they are known.
+    The columns are ``training_set``, ``model``, ``columns``, ``rows``, ``seeds``, each metric and its standard
+    deviation over the seeds at hand (``accuracy_std``; 0 for one seed), and ``fit_seconds`` where they are known.
     """
-    groups = scores.groupby(["model", "training_set"], sort=False)
+    groups = scores.groupby(["model", "columns", "training_set"], sort=False)
     means = groups.agg(rows=("rows", "first"), seeds=("seed", "size"))
-    for metric in METRICS:
+    for metric in ALL_METRICS:
         means[metric] = groups[metric].mean()
         means[f"{metric}_std"] = groups[metric].std(ddof=0)
     if "fit_seconds" in scores:
         means["fit_seconds"] = groups["fit_seconds"].mean()
-    order = {name: place for place, name in enumerate(scores["model"].unique())}
+    orders = {name: scores[name].unique().tolist() for name in ("model", "columns")}
     means = means.reset_index().sort_values(
-        "model", key=lambda names: names.map(order), kind="stable", ignore_index=True
+        list(orders), key=lambda names: names.map(orders[str(names.name)].index), kind="stable", ignore_index=True
     )
-    return means[["training_set", "model", *means.columns[2:]]]
+    return means[["training_set", "model", "columns", *means.columns[3:]]]
 
 
 def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the scores of many tables and ratios, averaged over seeds.
 
-    ``cells`` are frames of scores by table and ratio. The columns are ``table``, ``ratio``, ``rows_in``, ``rows_out``
-    and those of :func:`mean_scores` without seconds, ordered by table and ratio.
+    ``cells`` are frames of scores by table and ratio. The columns are ``table``, ``ratio``, ``rows_in``, ``rows_out``,
+    those of :func:`mean_scores` without seconds, and the worth of a condensed row by AUC (``worth``, ``bound``; NaN and
+    None where it is not known), ordered by table and ratio.
     """
     parts = []
     for (table, ratio), scores in sorted(cells.items()):
@@ -49,12 +51,13 @@ def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFra
         rows = means.set_index("training_set")["rows"]
         rows_in, rows_out = (int(rows[kind].max()) for kind in ("whole", "condensed"))
         named = pd.DataFrame({"table": table, "ratio": ratio, "rows_in": rows_in, "rows_out": rows_out}, means.index)
-        parts.append(pd.concat([named, means], axis=1))
+        worth = row_worth(scores, ["auc"])[["model", "columns", "worth", "bound"]]
+        parts.append(pd.concat([named, means.merge(worth, how="left", on=["model", "columns"])], axis=1))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def write_scores(scores: pd.DataFrame, directory: Path) -> None:
-    """Write what :func:`~c2tc_pipeline.evaluation.scores.evaluate_condensed` returned into an existing directory."""
+    """Write what :func:`~c2tc_pipeline.evaluation.scores.evaluate` returned into an existing directory."""
     write_parquet(scores.drop(columns=_TIMINGS), directory / SCORES_NAME)
     text = json.dumps(scores[_TIMINGS].to_dict(orient="list"), indent=1)
     (directory / TIMINGS_NAME).write_text(text + "\n", encoding="utf-8")

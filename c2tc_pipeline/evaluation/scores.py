@@ -1,39 +1,108 @@
-"""Scores of models trained on a condensed table, on a random sample of its size and on the whole table.
+"""Scores of models trained on a condensed table, on random samples and on the whole table.
 
 Test rows are used here for the first time. One model is trained and scored in :mod:`c2tc_pipeline.evaluation.trial`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, clone
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.encoding.base import TableEncoder
+from c2tc_pipeline.evaluation.metrics import ALL_METRICS, Scores
 from c2tc_pipeline.evaluation.models import make_model
-from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial
-from c2tc_pipeline.storage.cache import ContentCache
+from c2tc_pipeline.evaluation.row_worth import MULTIPLES, random_set
+from c2tc_pipeline.evaluation.trial import LabelledRows, Trial, random_rows, random_rows_by_class, run_trial
+from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.tables.kinds import plain
 from c2tc_pipeline.tables.row_sample import sampled_numbers
 from c2tc_pipeline.tables.table import Table, known_codes
 
-TRAINING_SETS = ("condensed", "random", "whole")
-# Rows of the whole table, and of the test rows, that are used at most.
+logger = logging.getLogger(__name__)
+
+TRAINING_SETS = ("condensed", "condensed_bare", "random", "random_same_classes", "whole")
+"""Training sets of every evaluation; larger random samples, ``random_x5``, come before the whole table.
+
+``condensed`` is what one would train on: rows drawn from the condensed table, or the condensed rows themselves for
+models that gain nothing from drawn rows. ``condensed_bare`` is the condensed rows themselves for the other models.
+"""
+# Rows of the whole table, and of the test rows, that are used at most: encoded, and in the original columns.
 MAX_ROWS = 2**20
+MAX_ORIGINAL_ROWS = 2**19
 
 
-def evaluate_condensed(
-    condensed: CondensedTable,
-    train: pd.DataFrame,
+@dataclass(frozen=True)
+class Trials:
+    """The models to train and how, the same for every training set.
+
+    ``models`` are names from :data:`~c2tc_pipeline.evaluation.models.MODELS` or classifiers of scikit-learn's
+    interface. Models that take original columns are trained on both kinds of columns.
+    """
+
+    models: Sequence[str | BaseEstimator] = ("mlp", "boosting")
+    seeds: Sequence[int] = (0,)
+    multiples: Sequence[float] = MULTIPLES
+    recipe: str = "default"
+    weighted: bool = True
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown models and recipes before any row is encoded."""
+        if not self.models or not self.seeds:
+            raise InputError("There is nothing to evaluate; name at least one model and one seed.")
+        for each in self.models:
+            model = self.make(each, 0)
+            if not hasattr(model, "fit") or not hasattr(model, "predict"):
+                raise InputError(f"The model {each!r} is no classifier; give one with fit and predict, or a name.")
+        if any(multiple <= 0 for multiple in self.multiples):
+            raise InputError(f"The multiples {tuple(self.multiples)} are not all above 0; correct them.")
+
+    def make(self, model: str | BaseEstimator, seed: int) -> Any:
+        """Return an unfitted model with a seed."""
+        if isinstance(model, str):
+            return make_model(model, recipe=self.recipe, seed=seed, device=self.device)
+        copy = clone(model)
+        return copy.set_params(random_state=seed) if "random_state" in copy.get_params() else copy
+
+    def takes(self, model: str | BaseEstimator) -> tuple[str, ...]:
+        """Return the kinds of columns that a model is trained on."""
+        return ("encoded", "original") if getattr(self.make(model, 0), "takes_original", False) else ("encoded",)
+
+    def expands(self, model: str | BaseEstimator) -> bool:
+        """Return whether a model is trained on rows drawn from the condensed table."""
+        return bool(getattr(self.make(model, 0), "gains_from_expansion", True))
+
+    @property
+    def uses_original(self) -> bool:
+        """Whether a model is trained on original columns."""
+        return any("original" in self.takes(model) for model in self.models)
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Training and test rows in one kind of columns; without training rows only the condensed rows are scored."""
+
+    whole: LabelledRows | None
+    test: LabelledRows
+
+
+def evaluate(
+    small: CondensedTable,
     test: pd.DataFrame,
+    train: pd.DataFrame | None = None,
     *,
-    models: Sequence[str] = ("mlp", "boosting"),
+    models: Sequence[str | BaseEstimator] = ("mlp", "boosting"),
     seeds: Sequence[int] = (0,),
+    multiples: Sequence[float] = MULTIPLES,
     recipe: str = "default",
     weighted: bool = True,
     device: str = "auto",
@@ -42,21 +111,27 @@ def evaluate_condensed(
 ) -> pd.DataFrame:
     """Train models on a condensed table, on random rows and on the whole table, and score them on test rows.
 
-    All training sets and the test rows go through the encoder of the condensed table. The random sample is drawn anew
-    for each seed, uniformly, with at least one row per class.
+    From the condensed table, models get rows drawn by :meth:`~c2tc_pipeline.CondensedTable.expand`, and beside that the
+    condensed rows themselves (``condensed_bare``); the nearest neighbour gets the latter only. Encoded training sets
+    and test rows go through the encoder of the condensed table. Random samples are drawn anew for each seed: uniformly,
+    with at least one row per class, at several sizes; and with the class counts and class weights of the condensed
+    table (``random_same_classes``).
 
     Parameters
     ----------
-    condensed : CondensedTable
+    small : CondensedTable
         The table to score.
-    train : DataFrame
-        The rows it was condensed from, with the label; rows without a label are left out.
     test : DataFrame
-        Other rows with the label, that neither encoder nor condensation have seen.
-    models : sequence of str
-        Names from :data:`~c2tc_pipeline.evaluation.models.MODELS`.
+        Rows with the label, that neither encoder nor condensation have seen.
+    train : DataFrame, optional
+        The rows it was condensed from, with the label; rows without a label are left out. Without them there are no
+        random samples and no scores of the whole table.
+    models : sequence of str or classifier
+        Names from :data:`~c2tc_pipeline.evaluation.models.MODELS`, or unfitted classifiers, which get encoded rows.
     seeds : sequence of int
-        Each is the seed of a random sample and the ``random_state`` of a model.
+        Each is the seed of random samples and the ``random_state`` of a model.
+    multiples : sequence of float
+        Sizes of the random samples, in multiples of the condensed rows; those larger than the table are left out.
     recipe : str
         How networks are trained: ``"default"`` or ``"paper"``.
     weighted : bool, default=True
@@ -64,16 +139,19 @@ def evaluate_condensed(
     device : {"auto", "cpu", "cuda", "mps"}
         Where networks are trained.
     cache : ContentCache, optional
-        Where scores are kept, under the hash of what determines them.
+        Where scores are kept, under the hash of what determines them; not those of your own classifiers.
     listener : callable, optional
         Called with ("evaluate", trials done, trials in all).
 
     Returns
     -------
     DataFrame
-        One row per trained model: ``training_set``, ``model``, ``seed``, ``rows`` (trained on), ``accuracy``,
-        ``macro_f1``, ``class_f1`` (a list in the order of the classes; None for a class without test rows),
+        One row per trained model: ``training_set``, ``model``, ``columns`` (``encoded`` or ``original``), ``seed``,
+        ``rows`` (trained on; the condensed rows where rows are drawn from them), ``accuracy``, ``macro_f1``, ``auc``,
+        ``log_loss``, ``brier`` (NaN where undefined),
+        ``class_f1`` and ``class_auc`` (lists in the order of the classes; None for a class without test rows),
         ``fit_seconds`` (of the fit that gave the score, now or in an earlier run) and ``cache_hit``.
+        :func:`~c2tc_pipeline.evaluation.row_worth.row_worth` takes it.
 
     Raises
     ------
@@ -88,119 +166,218 @@ def evaluate_condensed(
     >>> people["retired"] = np.where(people.age > 65, "yes", "no")
     >>> train, test = people[:300], people[300:]
     >>> small = condense(train, label="retired", rows=20)
-    >>> scores = evaluate_condensed(small, train, test, models=["boosting"])
-    >>> scores[["training_set", "rows"]].values.tolist()
-    [['condensed', 20], ['random', 20], ['whole', 300]]
-    >>> bool((scores["accuracy"] > 0.8).all())
+    >>> scores = evaluate(small, test, train, models=["logistic"], multiples=[1, 5])
+    >>> scores["training_set"].tolist()
+    ['condensed', 'condensed_bare', 'random', 'random_same_classes', 'random_x5', 'whole']
+    >>> bool((scores["auc"] > 0.8).all())
     True
     """
-    classes = np.unique(plain(condensed.y).to_numpy())
-    check_models(models, seeds, recipe=recipe, device=device)
-    whole = _encoded(condensed, train, classes, "training")
-    if (whole.codes == len(classes)).any():
-        raise InputError(
-            "The training rows have a class that the condensed table lacks; give the rows that it was condensed from."
-        )
-    return score_rows(
-        condensed,
-        whole,
-        _encoded(condensed, test, classes, "test"),
-        models=models,
-        seeds=seeds,
-        recipe=recipe,
-        weighted=weighted,
-        device=device,
-        cache=cache,
-        listener=listener,
-    )
+    trials = Trials(models, seeds, multiples, recipe, weighted, device)
+    frames = {"test": _labelled(small, test, "test")}
+    if train is not None:
+        frames["training"] = _labelled(small, train, "training")
+        if (frames["training"].codes == len(_classes(small))).any():
+            raise InputError(
+                "The training rows have a class that the condensed table lacks; give the rows that it was condensed "
+                "from."
+            )
+    held = frames["test"]
+    test_rows = LabelledRows(small.encoder.encode_rows(held.X), held.codes)
+    rows = {"encoded": ScoredRows(_encoded_training(small, train, frames.get("training")), test_rows)}
+    if trials.uses_original:
+        features = original_features(small)
+        shown = {which: LabelledRows(found.X[features], found.codes) for which, found in frames.items()}
+        rows["original"] = ScoredRows(shown.get("training"), shown["test"])
+    return score_rows(small, rows, trials, cache=cache, listener=listener)
 
 
-def check_models(models: Sequence[str], seeds: Sequence[int], *, recipe: str, device: str) -> None:
-    """Refuse unknown models and recipes before any row is encoded."""
-    if not models or not seeds:
-        raise InputError("There is nothing to evaluate; name at least one model and one seed.")
-    for name in models:
-        make_model(name, recipe=recipe, device=device)
+def original_features(small: CondensedTable) -> list[str]:
+    """Return the source columns that the encoder uses, which models on original columns get."""
+    used = set(small.encoder.feature_names_in_)
+    return [name for name in small.original.columns if name in used and name != small.label_name]
 
 
-def rows_to_score(encoder: TableEncoder, table: Table, encoded: EncodedRows) -> tuple[LabelledRows, LabelledRows]:
-    """Return the training rows, already encoded, and the encoded test rows; at most a million of each, sampled."""
+def rows_to_score(small: CondensedTable, table: Table, encoded: EncodedRows, trials: Trials) -> dict[str, ScoredRows]:
+    """Return the training and test rows by kind of columns; at most a million, or half of that in original columns."""
     places = sampled_numbers(len(encoded.X), seed=0, most=MAX_ROWS)
     codes = encoded.codes()
     if len(places) < len(codes):
         whole = LabelledRows(encoded.rows.take(places), codes[places])
     else:
         whole = LabelledRows(np.asarray(encoded.X), codes)
-    test = table.positions("test")
-    if not len(test):
+    if not len(table.positions("test")):
         raise InputError("There are no test rows to evaluate on; choose a larger test share.")
-    picked = test[sampled_numbers(len(test), seed=0, most=MAX_ROWS)]
-    parts = []
-    for block in table.rows("test", table.statistics.kept):
+    kept = table.statistics.kept
+    blocks = [
+        (small.encoder.encode_rows(frame), codes) for frame, codes in _sampled_blocks(table, "test", kept, MAX_ROWS)
+    ]
+    test = LabelledRows(np.vstack([rows for rows, _ in blocks]), np.concatenate([codes for _, codes in blocks]))
+    found = {"encoded": ScoredRows(whole, test)}
+    if trials.uses_original:
+        features = original_features(small)
+        sides = []
+        for side in ("train", "test"):
+            parts = list(_sampled_blocks(table, side, features, MAX_ORIGINAL_ROWS))
+            frame = pd.concat([part for part, _ in parts], ignore_index=True)
+            sides.append(LabelledRows(frame, np.concatenate([codes for _, codes in parts])))
+        found["original"] = ScoredRows(*sides)
+    return found
+
+
+def _sampled_blocks(
+    table: Table, side: str, columns: Sequence[str], most: int
+) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
+    """Yield the rows of a side and their class codes, block by block; a random sample where there are more."""
+    positions = table.positions(side)
+    picked = positions[sampled_numbers(len(positions), seed=0, most=most)]
+    for block in table.rows(side, columns):
         own = np.flatnonzero(np.isin(block.row_ids, picked))
-        parts.append(encoder.encode_rows(block.frame.take(own)))
-    return whole, LabelledRows(np.vstack(parts), table.codes[picked].astype(np.int64))
+        yield block.frame[list(columns)].take(own), block.codes[own].astype(np.int64)
 
 
 def score_rows(
-    condensed: CondensedTable,
-    whole: LabelledRows,
-    tested: LabelledRows,
+    small: CondensedTable,
+    rows: dict[str, ScoredRows],
+    trials: Trials,
     *,
-    models: Sequence[str] = ("mlp", "boosting"),
-    seeds: Sequence[int] = (0,),
-    recipe: str = "default",
-    weighted: bool = True,
-    device: str = "auto",
     cache: ContentCache | None = None,
     listener: Listener | None = None,
 ) -> pd.DataFrame:
-    """Score encoded rows; the parameters and the result are those of :func:`evaluate_condensed`."""
-    check_models(models, seeds, recipe=recipe, device=device)
-    classes = np.unique(plain(condensed.y).to_numpy())
-    own = LabelledRows(
-        np.ascontiguousarray(condensed.X.to_numpy(dtype=np.float32)),
-        np.searchsorted(classes, plain(condensed.y).to_numpy()),
-        condensed.training_weight.to_numpy() if weighted else None,
-    )
-    trials = [(kind, name, seed) for kind in TRAINING_SETS for name in models for seed in seeds]
+    """Train and score on rows by kind of columns; the result is that of :func:`evaluate`."""
+    classes = _classes(small)
+    own = {columns: _bare_rows(small, columns, weighted=trials.weighted) for columns in rows}
+    pending = [
+        (kind, columns, model, seed)
+        for kind in _training_sets(len(small), rows["encoded"].whole, trials.multiples)
+        for columns in rows
+        for seed in trials.seeds
+        for model in trials.models
+        if columns in trials.takes(model) and (kind != "condensed_bare" or trials.expands(model))
+    ]
+    expanded: dict[tuple[str, int], LabelledRows] = {}
     results = []
-    for done, (kind, name, seed) in enumerate(trials):
+    for done, (kind, columns, chosen, seed) in enumerate(pending):
         if listener is not None:
-            listener("evaluate", done, len(trials))
-        training = own if kind == "condensed" else whole if kind == "whole" else _sample(whole, len(own), seed)
-        model = make_model(name, recipe=recipe, seed=seed, device=device)
-        found = run_trial(model, training, tested, classes=len(classes), cache=cache)
+            listener("evaluate", done, len(pending))
+        training = _training_rows(kind, own[columns], rows[columns].whole, trials.multiples, seed)
+        if kind == "condensed" and trials.expands(chosen):
+            if (columns, seed) not in expanded:
+                expanded = {(columns, seed): _expanded_rows(small, columns, seed, weighted=trials.weighted)}
+            training = expanded[columns, seed]
+        model, test = trials.make(chosen, seed), rows[columns].test
+        if isinstance(chosen, str):
+            name, found = chosen, run_trial(model, training, test, classes=len(classes), cache=cache)
+        else:
+            name = type(chosen).__name__
+            found = _own_trial(name, model, training, test, kind, len(classes))
+        scores = found.value.scores
         results.append(
             {
                 "training_set": kind,
                 "model": name,
+                "columns": columns,
                 "seed": seed,
-                "rows": len(training),
-                "accuracy": found.value.scores.accuracy,
-                "macro_f1": found.value.scores.macro_f1,
-                "class_f1": list(found.value.scores.class_f1),
+                "rows": len(small) if kind == "condensed" else len(training),
+                **{name: getattr(scores, name) for name in ALL_METRICS},
+                "class_f1": list(scores.class_f1),
+                "class_auc": list(scores.class_auc),
                 "fit_seconds": found.value.fit_seconds,
                 "cache_hit": found.hit,
             }
         )
     if listener is not None:
-        listener("evaluate", len(trials), len(trials))
-    return pd.DataFrame(results)
+        listener("evaluate", len(pending), len(pending))
+    frame = pd.DataFrame(results)
+    return frame.astype(dict.fromkeys(ALL_METRICS, np.float64))
 
 
-def _encoded(condensed: CondensedTable, frame: pd.DataFrame, classes: np.ndarray, which: str) -> LabelledRows:
-    """Return the rows that have a label, encoded; an unknown class gets the code after the last."""
+def _bare_rows(small: CondensedTable, columns: str, *, weighted: bool) -> LabelledRows:
+    """Return the condensed rows in one kind of columns."""
+    X = _features(small, small.X if columns == "encoded" else small.original, columns)
+    weights = small.training_weight.to_numpy() if weighted else None
+    return LabelledRows(X, np.searchsorted(_classes(small), plain(small.y).to_numpy()), weights)
+
+
+def _expanded_rows(small: CondensedTable, columns: str, seed: int, *, weighted: bool) -> LabelledRows:
+    """Return rows drawn from the condensed table in one kind of columns."""
+    X, y, weight = small.expand(space=columns, random_state=seed)
+    codes = np.searchsorted(_classes(small), plain(y).to_numpy())
+    return LabelledRows(_features(small, X, columns), codes, weight.to_numpy() if weighted else None)
+
+
+def _features(small: CondensedTable, frame: pd.DataFrame, columns: str) -> Any:
+    if columns == "encoded":
+        return np.ascontiguousarray(frame.to_numpy(dtype=np.float32))
+    return frame[original_features(small)]
+
+
+def _own_trial(
+    name: str, model: Any, training: LabelledRows, test: LabelledRows, kind: str, classes: int
+) -> CacheLookup[Trial]:
+    """Run a trial of the user's own classifier; a failure is logged and gives undefined scores."""
+    if not hasattr(model, "predict_proba"):
+        logger.warning("%s gives no probabilities, so that its AUC, log-loss and Brier score are undefined.", name)
+    try:
+        return run_trial(model, training, test, classes=classes)
+    except Exception as error:
+        logger.warning("%s could not be trained and tested on the %s rows: %s", name, kind, error)
+        undefined = Scores(float("nan"), float("nan"), (None,) * classes, class_auc=(None,) * classes)
+        return CacheLookup(Trial(undefined, float("nan")), hit=False)
+
+
+def _training_sets(budget: int, whole: LabelledRows | None, multiples: Sequence[float]) -> list[str]:
+    """Return the names of the training sets: the random samples of the condensed size first, the whole table last."""
+    if whole is None:
+        return ["condensed", "condensed_bare"]
+    fitting = [multiple for multiple in sorted(multiples) if 1 <= round(multiple * budget) < len(whole)]
+    larger = [random_set(multiple) for multiple in fitting if multiple != 1]
+    return ["condensed", "condensed_bare", "random", "random_same_classes", *larger, "whole"]
+
+
+def _training_rows(
+    kind: str, own: LabelledRows, whole: LabelledRows | None, multiples: Sequence[float], seed: int
+) -> LabelledRows:
+    """Return the rows of a training set."""
+    if kind in ("condensed", "condensed_bare") or whole is None:
+        return own
+    if kind == "whole":
+        return whole
+    if kind == "random_same_classes":
+        counts = np.bincount(own.codes)
+        drawn = random_rows_by_class(whole.codes, counts, seed=seed)
+        if own.weights is None:
+            return whole.take(drawn)
+        by_class = np.bincount(own.codes, own.weights) / np.maximum(counts, 1)
+        return whole.take(drawn, by_class[whole.codes[drawn]])
+    multiple = next(multiple for multiple in (1, *multiples) if random_set(multiple) == kind)
+    return whole.take(random_rows(whole.codes, round(multiple * len(own)), seed=seed))
+
+
+def _classes(small: CondensedTable) -> np.ndarray:
+    return np.unique(plain(small.y).to_numpy())
+
+
+def _labelled(small: CondensedTable, frame: pd.DataFrame, which: str) -> LabelledRows:
+    """Return the rows that have a label; an unknown class gets the code after the last."""
     rows = frame.set_axis([str(column) for column in frame.columns], axis=1)
-    label = condensed.label_name
+    label = small.label_name
     if label not in rows.columns:
         raise InputError(f"The {which} rows lack the label column {label!r}; add it.")
     rows = rows.loc[rows[label].notna().to_numpy()]
     if rows.empty:
         raise InputError(f"None of the {which} rows has a label in column {label!r}; give some that do.")
-    return LabelledRows(condensed.encoder.encode_rows(rows), known_codes(rows[label], classes))
+    return LabelledRows(rows, known_codes(rows[label], _classes(small)))
 
 
-def _sample(whole: LabelledRows, rows: int, seed: int) -> LabelledRows:
-    drawn = random_rows(whole.codes, rows, seed=seed)
-    return LabelledRows(whole.X[drawn], whole.codes[drawn])
+def _encoded_training(
+    small: CondensedTable, train: pd.DataFrame | None, labelled: LabelledRows | None
+) -> LabelledRows | None:
+    """Return training rows encoded as when they were condensed: out of fold, by their positions in the source."""
+    if train is None or labelled is None:
+        return None
+    label = small.label_name
+    positions = np.flatnonzero(
+        train.set_axis([str(column) for column in train.columns], axis=1)[label].notna().to_numpy()
+    )
+    labels = _classes(small)[labelled.codes]
+    return LabelledRows(small.encoder.encode_training(labelled.X, labels, row_ids=positions), labelled.codes)

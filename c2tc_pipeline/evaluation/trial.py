@@ -10,20 +10,16 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import has_fit_parameter
 
 from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.evaluation import SCORES_VERSION
+from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
+from c2tc_pipeline.evaluation.models.base import ProbabilityClassifier
 from c2tc_pipeline.evaluation.training import Recipe
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
-
-
-def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the class code of each label; an unknown label gets the code after the last."""
-    known = np.isin(labels, classes)
-    codes = np.full(len(labels), len(classes), dtype=np.int64)
-    codes[known] = np.searchsorted(classes, labels[known])
-    return codes
 
 
 def random_rows(codes: np.ndarray, rows: int, *, seed: int) -> np.ndarray:
@@ -43,51 +39,39 @@ def random_rows(codes: np.ndarray, rows: int, *, seed: int) -> np.ndarray:
     return np.sort(drawn)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Accuracy, F1 of each class (None for a class that no row has), and its mean over the classes of the rows.
-
-    A class that is predicted but has no row counts only through the errors it makes.
-    """
-
-    accuracy: float
-    macro_f1: float
-    class_f1: tuple[float | None, ...]
+def _hash_frame(frame: pd.DataFrame) -> str:
+    values = pd.util.hash_pandas_object(frame, index=False, categorize=True).to_numpy()
+    return hash_json([[[str(name), str(dtype)] for name, dtype in frame.dtypes.items()], hash_array(values)])
 
 
-def score_predictions(truth: np.ndarray, predicted: np.ndarray, classes: int) -> Scores:
-    """Score predicted class codes; codes from ``classes`` on are classes that no model can know."""
-    size = max(classes, int(truth.max()) + 1, int(predicted.max()) + 1)
-    rows = np.bincount(truth, minlength=size)
-    found = np.bincount(truth[truth == predicted], minlength=size)
-    named = np.bincount(predicted, minlength=size)
-    # A class with rows makes rows + named positive, so that its F1 is always defined.
-    f1 = [
-        2 * hits / (have + predictions) if have else None
-        for hits, have, predictions in zip(*map(np.ndarray.tolist, (found, rows, named)), strict=True)
-    ]
-    return Scores(
-        accuracy=float(found.sum() / rows.sum()),
-        macro_f1=float(np.mean([value for value in f1 if value is not None])),
-        class_f1=tuple(f1[:classes]),
-    )
+def random_rows_by_class(codes: np.ndarray, counts: np.ndarray, *, seed: int) -> np.ndarray:
+    """Draw as many rows of each class as ``counts`` says, at most all it has, uniformly; return sorted positions."""
+    order = np.random.default_rng([seed, 0x5B]).permutation(len(codes))
+    drawn = [order[codes[order] == code][:count] for code, count in enumerate(counts.tolist())]
+    return np.sort(np.concatenate(drawn))
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows, their class codes and weights; without weights all rows count equally."""
+    """Rows, encoded or in the original columns, their class codes and weights; without weights all count equally."""
 
-    X: np.ndarray
+    X: Any
     codes: np.ndarray
     weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    def take(self, places: np.ndarray, weights: np.ndarray | None = None) -> LabelledRows:
+        """Return some of the rows, with weights of their own."""
+        rows = self.X.iloc[places] if isinstance(self.X, pd.DataFrame) else self.X[places]
+        return LabelledRows(rows, self.codes[places], weights)
+
     @cached_property
     def digest(self) -> list[str | None]:
-        """Hashes of the three arrays, computed once."""
-        return [None if array is None else hash_array(array) for array in (self.X, self.codes, self.weights)]
+        """Hashes of rows, codes and weights, computed once."""
+        rows = _hash_frame(self.X) if isinstance(self.X, pd.DataFrame) else hash_array(self.X)
+        return [rows, *(None if array is None else hash_array(array) for array in (self.codes, self.weights))]
 
 
 @runtime_checkable
@@ -117,16 +101,34 @@ def run_trial(
     def compute() -> Trial:
         with one_thread():
             started = time.perf_counter()
-            model.fit(training.X, training.codes, sample_weight=training.weights)
+            if training.weights is None or not has_fit_parameter(model, "sample_weight"):
+                model.fit(training.X, training.codes)
+            else:
+                model.fit(training.X, training.codes, sample_weight=training.weights)
             seconds = time.perf_counter() - started
-            predicted = model.predict(test.X)
-        return Trial(score_predictions(test.codes, predicted, classes), seconds)
+            predicted, probabilities = predict(model, test.X, classes)
+        return Trial(score_predictions(test.codes, predicted, classes, probabilities), seconds)
 
     if cache is None:
         return CacheLookup(compute(), hit=False)
     return cache.fetch(
         "scores", trial_key(model, training, test, classes=classes), compute=compute, write=_write, read=_read
     )
+
+
+def predict(model: Any, X: Any, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the predicted class codes, and the probabilities of all classes where the model can give them.
+
+    A class that the model was not trained on has probability 0.
+    """
+    if not hasattr(model, "predict_proba"):
+        return np.asarray(model.predict(X)), None
+    found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    probabilities = np.zeros((len(found), classes))
+    probabilities[:, np.asarray(model.classes_)] = found
+    if isinstance(model, ProbabilityClassifier):
+        return np.asarray(model.classes_)[found.argmax(axis=1)], probabilities
+    return np.asarray(model.predict(X)), probabilities
 
 
 def trial_key(model: Any, training: LabelledRows, test: LabelledRows, *, classes: int) -> str:
@@ -143,5 +145,7 @@ def _write(trial: Trial, directory: Path) -> None:
 
 def _read(directory: Path) -> Trial:
     values = json.loads((directory / "trial.json").read_text(encoding="utf-8"))
-    scores = values["scores"]
-    return Trial(Scores(scores["accuracy"], scores["macro_f1"], tuple(scores["class_f1"])), values["fit_seconds"])
+    scores: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values["scores"].items()
+    }
+    return Trial(Scores(**scores), values["fit_seconds"])

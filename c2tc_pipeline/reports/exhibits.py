@@ -16,7 +16,7 @@ from c2tc_pipeline.reports import figures, wording
 from c2tc_pipeline.reports.markdown import escape_punctuation, markdown_escaped
 from c2tc_pipeline.reports.picture import Picture, class_styles
 
-TITLES = {"accuracy": "Accuracy", "macro_f1": "Macro-F1"}
+TITLES = {"accuracy": "Accuracy", "macro_f1": "Macro-F1", "auc": "AUC"}
 METADATA_SVG_BYTES = 45_000
 """Metadata embeds larger pictures as PNG: it is stored in the event log, again for each materialisation."""
 
@@ -94,13 +94,31 @@ def trace_exhibit(allocation: Allocation) -> Exhibit:
     )
 
 
+def importance_exhibit(weights: Mapping[str, Any]) -> Exhibit:
+    """Show how much source columns count in distances, given the summary of the column weights."""
+    importance, power = weights["importance"], weights["power"]
+    first = max(importance, key=importance.__getitem__)
+    use = f"A column counts in distances by its importance to the power {power:g}, chosen on rows kept aside."
+    if not power:
+        use = "All columns count alike in distances: on rows kept aside no power of the importance did better."
+    return Exhibit(
+        "Importance of columns",
+        figures.column_importance(importance),
+        f"Bars of the importance of columns for the label, the largest being {first}.",
+        "The importance of the source columns in extremely randomised trees on a sample, shared evenly by the encoded "
+        f"columns of a source column, the largest being 1. {use}",
+    )
+
+
 def table_exhibits(subject: CondensedTable) -> Iterator[Exhibit]:
     """Yield the exhibits that a condensed table has data for."""
     classes, class_rows, allocation = subject.classes, subject.class_rows, subject.allocation
     yield shares_exhibit(classes, class_rows, [int(count) for count in allocation.counts])
     yield projection_exhibit(classes, class_rows, subject.projection)
-    if subject.curves is not None:
-        yield curves_exhibit(classes, class_rows, subject.curves, allocation)
+    weights = subject.summary.get("column_weights")
+    if weights and weights["power"] is not None:
+        yield importance_exhibit(weights)
+    yield curves_exhibit(classes, class_rows, subject.curves, allocation)
     if len(allocation.trace) > 1:
         yield trace_exhibit(allocation)
 
@@ -124,11 +142,29 @@ def ratio_exhibit(means: pd.DataFrame, metric: str) -> Exhibit:
     ratios = ", ".join(wording.ratio(ratio) for ratio in dict.fromkeys(means["ratio"]))
     return Exhibit(
         f"{title} against ratio",
-        figures.score_by_ratio(means, metric, title.lower() if metric == "accuracy" else title),
+        figures.score_by_ratio(means, metric, title.lower() if title == "Accuracy" else title),
         f"{title} of {wording.listed(means['model'])} trained on condensed, random and all rows, at ratio {ratios}.",
         "Models trained on the condensed rows, on as many rows drawn at random, and on the whole table, tested on rows "
         f"that nothing else has seen. {spread}",
     )
+
+
+def worth_exhibits(means: pd.DataFrame) -> dict[str, Exhibit]:
+    """Show the AUC against the number of random rows, with the condensed rows; nothing without random samples."""
+    if means.empty or not (means["training_set"] == "random").any() or means["auc"].isna().all():
+        return {}
+    return {
+        "row_worth": Exhibit(
+            "AUC against random rows",
+            figures.score_by_rows(means, "auc", TITLES["auc"]),
+            f"AUC of {wording.listed(means['model'])} by the number of random rows trained on, with the condensed rows "
+            "as a mark.",
+            "The curve is the mean one-vs-rest AUC on test rows of models trained on random samples, with one standard "
+            "deviation over the seeds; the diamond is the condensed table, with rows drawn from it. Where the curve "
+            "reaches the height of the diamond, random rows do as well: that number of rows, divided by the condensed "
+            "rows, is what one condensed row is worth. The dashed line is the whole table.",
+        )
+    }
 
 
 def timeless_means(scores: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
+from c2tc_pipeline.evaluation.row_worth import multiple_of
 from c2tc_pipeline.reports.picture import (
     COLOURS,
     FAINT_INK,
@@ -223,8 +224,53 @@ def stage_seconds(stages: Mapping[str, float]) -> Picture:
     return Picture(draw, height=60 + 28 * len(stages))
 
 
+def column_importance(importance: Mapping[str, float]) -> Picture:
+    """Draw the importance of source columns for the label, the largest first; it is at most 1."""
+    largest = sorted(importance.items(), key=lambda item: -item[1])[:MAX_BARS]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        bar_rows(axes, [shortened(name, 24) for name, _ in largest])
+        axes.barh(range(len(largest)), [value for _, value in largest], 0.55, color=COLOURS[0])
+        for place, (_, value) in enumerate(largest):
+            bar_text(axes, f"{value:.2f}", value, place, 11, color=INK)
+        axes.set_xlim(0, 1.12)
+        plain_axis(axes.xaxis)
+        axes.set_xlabel("importance for the label")
+
+    return Picture(draw, height=60 + 28 * len(largest))
+
+
+def score_by_rows(means: pd.DataFrame, metric: str, title: str) -> Picture:
+    """Draw a score against the number of random rows, one panel per model; the condensed rows are a mark."""
+    models = list(dict.fromkeys(zip(means["model"], means["columns"], strict=True)))
+    key = [TRAINING_SETS[kind] for kind in ("whole", "random")]
+    mark = {"color": COLOURS[0], "marker": "D", "markersize": 8, "linestyle": "none"}
+
+    def draw(figure: Figure) -> None:
+        names = [model if columns == "encoded" else f"{model}, {columns} columns" for model, columns in models]
+        for axes, (model, columns) in zip(draw_panels(figure, names), models, strict=True):
+            panel = means[(means["model"] == model) & (means["columns"] == columns)].dropna(subset=[metric])
+            sampled = panel[panel["training_set"].map(multiple_of).notna()].sort_values("rows")
+            look = {"marker": "o", "markersize": 5, "capsize": 3, **TRAINING_SETS["random"][1]}
+            axes.errorbar(sampled["rows"], 100 * sampled[metric], 100 * sampled[f"{metric}_std"], **look)
+            for value in panel.loc[panel["training_set"] == "whole", metric]:
+                axes.axhline(100 * value, **TRAINING_SETS["whole"][1])
+            own = panel[panel["training_set"] == "condensed"]
+            axes.plot(own["rows"], 100 * own[metric], **mark)
+            drawn = panel.loc[panel["training_set"] != "whole", "rows"]
+            ratio_axis(axes, np.sort(drawn.unique()), lambda rows: count(int(rows)))
+            plain_axis(axes.yaxis)
+        figure.supylabel(f"{title}, %", fontsize=12, color=FAINT_INK)
+        figure.supxlabel("rows trained on", fontsize=12, color=FAINT_INK)
+        draw_legend(figure, [("condensed", mark), *reversed(key)])
+
+    return Picture(draw, height=max(20 + 270 * panel_rows(len(models)), legend_height(3)))
+
+
 def score_by_ratio(means: pd.DataFrame, metric: str, title: str) -> Picture:
     """Draw a score of models trained on condensed, random and all rows against the ratio, one panel per model."""
+    means = means[means["columns"] == "encoded"]
     models = list(dict.fromkeys(means["model"]))
     key = [entry for kind, entry in TRAINING_SETS.items() if kind in set(means["training_set"])]
 

@@ -18,9 +18,10 @@ import pandas as pd
 
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.exhibits import stages_exhibit, table_exhibits
+from c2tc_pipeline.reports.exhibits import stages_exhibit, table_exhibits, worth_exhibits
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable, columns
 from c2tc_pipeline.reports.picture import ClassStyle, class_styles
+from c2tc_pipeline.reports.verdict import weak_references, worth_text
 
 MAX_ROWS = 50
 MAX_COLUMNS = 100
@@ -59,7 +60,13 @@ def render_page(template: str, kind: str, name: str, **values: Any) -> str:
 def render_report(table: CondensedTable) -> str:
     """Return a condensed table's report as one self-contained HTML page; the same table gives the same text."""
     summary = table.summary
-    part = table_values(table, MAX_ROWS, scores_table(pd.DataFrame(summary.get("scores", []))))
+    part = table_values(
+        table,
+        MAX_ROWS,
+        pd.DataFrame(summary.get("scores", [])),
+        pd.DataFrame(summary.get("row_worth", [])),
+        summary.get("verdict", ""),
+    )
     part["explanation"] = explanation([table])
     if stages := summary.get("seconds"):
         total = wording.seconds(sum(stages.values()))
@@ -70,13 +77,21 @@ def render_report(table: CondensedTable) -> str:
     return render_page("report.html", "Condensed table", name, part=part, **ending_values(table, settings))
 
 
-def table_values(table: CondensedTable, max_rows: int, scores: ShownTable | None) -> dict[str, Any]:
-    """Return the values that the template's ``condensed`` macro shows of one condensed table."""
+def table_values(
+    table: CondensedTable, max_rows: int, means: pd.DataFrame, worth: pd.DataFrame, verdict: str
+) -> dict[str, Any]:
+    """Return the values that the template's ``condensed`` macro shows of one condensed table.
+
+    ``means`` are averaged scores and ``worth`` the row worths; both may be empty.
+    """
     return {
+        "verdict": verdict,
         "tiles": _tiles(table),
         "explanation": "",
-        "notices": [str(notice) for notice in table.notices],
-        "scores": scores,
+        "notices": [*map(str, table.notices), *([] if means.empty else weak_references(means))],
+        "worth": worth_table(worth),
+        "worth_exhibits": list(worth_exhibits(means).values()),
+        "scores": scores_table(means),
         "class_scores": None,
         "classes": _classes_table(table),
         "exhibits": list(table_exhibits(table)),
@@ -214,50 +229,86 @@ def scores_table(means: pd.DataFrame) -> ShownTable | None:
     if means.empty:
         return None
     timed = "fit_seconds" in means.columns
-    numbers = ["rows", "accuracy, %", "macro-F1, %", *(["seconds to fit"] if timed else [])]
+    metrics = ["accuracy, %", "macro-F1, %", "AUC, %", "log-loss", "Brier score"]
+    numbers = ["rows", *metrics, *(["seconds to fit"] if timed else [])]
     body = [
         (
             row["model"],
+            row["columns"],
             row["training_set"],
             wording.count(row["rows"]),
-            wording.percentage(row["accuracy"], row["accuracy_std"]),
-            wording.percentage(row["macro_f1"], row["macro_f1_std"]),
+            *(wording.percentage(row[name], row[f"{name}_std"]) for name in ("accuracy", "macro_f1", "auc")),
+            *(wording.number(row[name]) for name in ("log_loss", "brier")),
             *([wording.seconds(row["fit_seconds"])] if timed else []),
         )
         for row in means.to_dict("records")
     ]
     return ShownTable(
-        columns("model", "trained on", *numbers, numeric=numbers),
+        columns("model", "columns", "trained on", *numbers, numeric=numbers),
         body,
-        "Models trained on the condensed rows, on as many rows drawn at random, and on the whole table, tested on rows "
-        "of the test split, which nothing else has seen. Mean and standard deviation over "
+        "Models trained on rows drawn from the condensed table (condensed), on its rows themselves (condensed_bare), "
+        "on rows drawn at random from the source (as many as condensed rows, as many with their classes and class "
+        "weights, and several times as many), and on the whole table, tested on rows of the test split, which nothing "
+        "else has seen. The nearest neighbour is trained on the condensed rows themselves. AUC is one-vs-rest, the "
+        "mean over classes; of log-loss and Brier score less is better. Mean and standard deviation over "
         f"{wording.counted(int(means['seeds'].iloc[0]), 'seed', 'seeds')}; each seed draws another random sample.",
     )
 
 
+def worth_table(worth: pd.DataFrame) -> ShownTable | None:
+    """Return the worth of a condensed row by model and metric, None when it was not measured."""
+    if worth.empty:
+        return None
+    titles = {"auc": "AUC", "accuracy": "accuracy", "macro_f1": "macro-F1"}
+    body = [
+        (
+            row["model"],
+            row["columns"],
+            titles[row["metric"]],
+            worth_text(row),
+            f"{row['low']:.2g} to {row['high']:.2g}",
+        )
+        for row in worth.to_dict("records")
+    ]
+    return ShownTable(
+        columns("model", "columns", "by", "a condensed row is worth", "interval", numeric=["interval"]),
+        body,
+        "The number of random rows that give a model the score it has from the condensed rows, divided by the number "
+        "of condensed rows. The interval holds nine in ten of the values from resampled draws and seeds. AUC does not "
+        "depend on the class mix; accuracy and macro-F1 do.",
+    )
+
+
 def class_scores_table(table: CondensedTable, scores: pd.DataFrame) -> ShownTable | None:
-    """Return the F1 of each class by model and training set, from one row per trained model; None without scores."""
+    """Return F1 and AUC of each class by model and training set, from one row per trained model; None without scores.
+
+    Models on original columns are left out.
+    """
     if scores.empty:
         return None
+    scores = scores[scores["columns"] == "encoded"]
     found = {}
-    for key, group in scores.groupby(["model", "training_set"], sort=False):
-        # A class without test rows has no F1, whatever the seed.
-        values = np.array([[np.nan if f1 is None else f1 for f1 in row] for row in group["class_f1"]], dtype=np.float64)
-        found[key] = (values.mean(axis=0), values.std(axis=0))
-    shown = [name for name in TRAINING_SETS if name in set(scores["training_set"])]
+    for (model, name), group in scores.groupby(["model", "training_set"], sort=False):
+        for metric in ("class_f1", "class_auc"):
+            # A class without test rows has no score, whatever the seed.
+            values = np.array([[np.nan if v is None else v for v in row] for row in group[metric]], dtype=np.float64)
+            found[model, name, metric] = (values.mean(axis=0), values.std(axis=0))
+    names = [name for name in TRAINING_SETS if name in set(scores["training_set"])]
+    shown = [(name, metric) for metric in ("class_f1", "class_auc") for name in names]
     absent = np.full((2, len(table.classes)), np.nan)
     body = [
         (
             model,
             _class_cell(style),
-            *(wording.percentage(*(part[place] for part in found.get((model, name), absent))) for name in shown),
+            *(wording.percentage(*(part[place] for part in found.get((model, *key), absent))) for key in shown),
         )
         for model in scores["model"].unique()
         for place, style in enumerate(class_styles(table.classes, table.class_rows))
     ]
+    titles = {"class_f1": "F1", "class_auc": "AUC"}
     return ShownTable(
-        [Column("model"), Column(table.label_name), *(Column(f"{name}, %", True) for name in shown)],
+        [Column("model"), Column(table.label_name), *(Column(f"{titles[m]} {n}, %", True) for n, m in shown)],
         body,
-        "The F1 of each class for models trained on the condensed rows, on random rows and on the whole table; mean "
-        "and standard deviation over the seeds. A dash: no test row is of this class.",
+        "F1 and AUC (against all other classes) of each class for models trained on the condensed rows, on random rows "
+        "and on the whole table; mean and standard deviation over the seeds. A dash: no test row is of this class.",
     )

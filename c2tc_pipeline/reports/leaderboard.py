@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.html import TRAINING_SETS, render_page
 from c2tc_pipeline.reports.markdown import ShownTable, columns
+from c2tc_pipeline.reports.verdict import worth_number
 
-PLACE = ["table", "ratio", "rows_in", "rows_out", "model"]
+PLACE = ["table", "ratio", "rows_in", "rows_out", "model", "columns"]
 _LEGEND = (
     "Accuracy and macro-F1 in percent, mean ± standard deviation over the seeds, of models trained on the condensed "
     "rows, on as many random rows and on the whole table, tested on rows that nothing else has seen. Kept is the share "
     "of the gap between random and whole that the condensed rows close: (condensed - random) / (whole - random); a "
-    "dash where the whole table is no better than random rows. Best first, by the kept accuracy."
+    "dash where the whole table is no better than random rows. Row worth is the number of random rows that a condensed "
+    "row replaces, by AUC. Best first, by the kept accuracy."
 )
 
 
@@ -35,9 +37,11 @@ def ranked(scores: pd.DataFrame) -> pd.DataFrame:
             wide[f"{metric}_{name}_std"] = one[f"{metric}_std"]
         gap = wide[f"{metric}_whole"] - wide[f"{metric}_random"]
         wide[f"{metric}_kept"] = (wide[f"{metric}_condensed"] - wide[f"{metric}_random"]) / gap.where(gap > 0, np.nan)
+    of_condensed = scores[scores["training_set"] == "condensed"].set_index(PLACE)
+    wide[["worth", "bound"]] = of_condensed[["worth", "bound"]]
     # Names break ties, so that the order never depends on that of the input.
-    order = ["accuracy_kept", "accuracy_condensed", "table", "ratio", "model"]
-    return wide.reset_index().sort_values(order, ascending=[False, False, True, True, True], ignore_index=True)
+    order = ["accuracy_kept", "accuracy_condensed", "table", "ratio", "model", "columns"]
+    return wide.reset_index().sort_values(order, ascending=[False, False, True, True, True, True], ignore_index=True)
 
 
 def render_leaderboard(scores: pd.DataFrame) -> str:
@@ -58,7 +62,9 @@ def _board(scores: pd.DataFrame) -> ShownTable:
             wording.shortened(row["table"], 60),
             wording.ratio(row["ratio"]),
             f"{wording.count(row['rows_in'])} → {wording.count(row['rows_out'])}",
-            wording.shortened(row["model"], 60),
+            wording.shortened(row["model"], 60)
+            + ("" if row["columns"] == "encoded" else f", {row['columns']} columns"),
+            worth_number(row),
         ]
         for metric in METRICS:
             for name in (f"{metric}_{kind}" for kind in TRAINING_SETS):
@@ -66,5 +72,15 @@ def _board(scores: pd.DataFrame) -> ShownTable:
             cells.append(wording.share(row[f"{metric}_kept"]))
         rows.append(cells)
     return ShownTable(
-        columns("table", "ratio", "rows", "model", *numbers, numeric=["ratio", "rows", *numbers]), rows, _LEGEND
+        columns(
+            "table",
+            "ratio",
+            "rows",
+            "model",
+            "row worth",
+            *numbers,
+            numeric=["ratio", "rows", "row worth", *numbers],
+        ),
+        rows,
+        _LEGEND,
     )

@@ -11,6 +11,7 @@ import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit, timeless_means
 from c2tc_pipeline.reports.html import (
@@ -19,10 +20,10 @@ from c2tc_pipeline.reports.html import (
     explanation,
     render_page,
     repeated_rows,
-    scores_table,
     table_values,
 )
 from c2tc_pipeline.reports.markdown import Cell, ShownTable, columns
+from c2tc_pipeline.reports.verdict import verdict
 
 MAX_ROWS = 200
 
@@ -41,7 +42,10 @@ def render_table_report(
     parts = []
     for ratio, table in tables.items():
         frame = scores.get(ratio, pd.DataFrame())
-        part = table_values(table, MAX_ROWS, None if frame.empty else scores_table(timeless_means(frame)))
+        if frame.empty:
+            part = table_values(table, MAX_ROWS, frame, frame, "")
+        else:
+            part = table_values(table, MAX_ROWS, timeless_means(frame), row_worth(frame), verdict(frame))
         part |= {"title": f"Ratio {wording.ratio(ratio)}", "anchor": _anchor(ratio)}
         part["class_scores"] = class_scores_table(table, frame)
         part["notices"] = [text for text in part["notices"] if text not in shared]

@@ -46,7 +46,7 @@ def listed(values: Any, limit: int = 40) -> str:
 
 
 def count(value: int) -> str:
-    """Return an integer with its digits grouped: ``336,776``."""
+    """Return an integer with its digits grouped: ``327,346``."""
     return f"{int(value):,}"
 
 

@@ -13,29 +13,36 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_info
 
 from c2tc_pipeline import CondensedTable, condense
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.metrics import score_predictions
 from c2tc_pipeline.evaluation.models import MODELS, make_model
-from c2tc_pipeline.evaluation.scores import evaluate_condensed
+from c2tc_pipeline.evaluation.scores import evaluate
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
-from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial, score_predictions, trial_key
+from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial, trial_key
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_array
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
 
-COLUMNS = ["training_set", "model", "seed", "rows", "accuracy", "macro_f1", "class_f1", "fit_seconds", "cache_hit"]
+COLUMNS = ["training_set", "model", "columns", "seed", "rows", "accuracy", "macro_f1", "auc", "log_loss", "brier"]
+COLUMNS += ["class_f1", "class_auc", "fit_seconds", "cache_hit"]
+# The training sets of twelve condensed rows of 300, and their sizes.
+SETS = {"condensed": 12, "random": 12, "random_same_classes": 12, "random_x5": 60, "random_x20": 240, "whole": 300}
 
 
 class Nearest(ClassifierMixin, BaseEstimator):
-    """A model that fits at once and remembers what it was given."""
+    """A model that fits at once on the condensed rows themselves and remembers what it was given."""
 
+    gains_from_expansion = False
     fits: list[list[str]] = []  # noqa: RUF012
     predictions: list[np.ndarray] = []  # noqa: RUF012
 
@@ -72,31 +79,45 @@ def parts() -> tuple[pd.DataFrame, pd.DataFrame, CondensedTable]:
 Parts = tuple[pd.DataFrame, pd.DataFrame, CondensedTable]
 
 
+def encoded_training(train: pd.DataFrame, small: CondensedTable) -> np.ndarray:
+    return small.encoder.encode_training(train, train["outcome"].astype(str), row_ids=np.arange(len(train)))
+
+
 def test_the_rows_of_the_result(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
     told: list[tuple[str, int, int]] = []
-    scores = evaluate_condensed(
-        small, train, test, models=["nearest", "twin"], seeds=(3, 4), listener=lambda *news: told.append(news)
+    scores = evaluate(
+        small, test, train, models=["nearest", "twin"], seeds=(3, 4), listener=lambda *news: told.append(news)
     )
     assert scores.columns.tolist() == COLUMNS
-    keys = product(["condensed", "random", "whole"], ["nearest", "twin"], [3, 4])
-    assert [tuple(key) for key in scores[["training_set", "model", "seed"]].to_numpy().tolist()] == list(keys)
-    assert scores["rows"].tolist() == [12] * 8 + [300] * 4
+    keys = product(SETS, [3, 4], ["nearest", "twin"])
+    assert [tuple(key) for key in scores[["training_set", "seed", "model"]].to_numpy().tolist()] == list(keys)
+    assert scores["rows"].tolist() == scores["training_set"].map(SETS).tolist()
     assert not scores["cache_hit"].any()
-    assert told == [("evaluate", done, 12) for done in range(13)]
+    assert told == [("evaluate", done, 24) for done in range(25)]
 
 
 def test_scores_are_those_of_the_model_by_hand(parts: Parts) -> None:
     train, test, small = parts
-    scores = evaluate_condensed(small, train, test, models=["boosting"]).set_index("training_set")
+    scores = evaluate(small, test, train, models=["logistic", "neighbour"], seeds=[3])
+    scores = scores.set_index(["model", "training_set"])
     encoded = small.encoder.encode_rows(test)
-    for name, X, y, weight in [
-        ("condensed", small.X.to_numpy(), small.y, small.training_weight.to_numpy()),
-        ("whole", small.encoder.encode_rows(train), train["outcome"], None),
-    ]:
-        with one_thread():
-            predicted = make_model("boosting").fit(X, y.to_numpy().astype(str), weight).predict(encoded)
-        assert scores.loc[name, "accuracy"] == pytest.approx((predicted == test["outcome"].to_numpy()).mean())
+    drawn = small.expand(space="encoded", random_state=3)
+    bare = (small.X, small.y, small.training_weight)
+    whole = (encoded_training(train, small), train["outcome"], None)
+    members = pd.DataFrame(whole[0]).groupby(small.membership["condensed_row"].to_numpy())
+    np.testing.assert_allclose(members.mean(), small.X, atol=1e-6)
+    by_hand = {
+        "logistic": {"condensed": drawn, "condensed_bare": bare, "whole": whole},
+        "neighbour": {"condensed": bare, "whole": whole},
+    }
+    for model, sets in by_hand.items():
+        for name, (X, y, weight) in sets.items():
+            weights = None if weight is None else weight.to_numpy()
+            predicted = make_model(model).fit(np.asarray(X), y.to_numpy().astype(str), weights).predict_proba(encoded)
+            auc = roc_auc_score(test["outcome"], predicted, multi_class="ovr")
+            assert scores.loc[(model, name), "auc"] == pytest.approx(auc)
+    assert ("neighbour", "condensed_bare") not in scores.index
     assert (scores["class_f1"].map(len) == 3).all()
     np.testing.assert_allclose(scores["class_f1"].map(np.mean), scores["macro_f1"])
 
@@ -109,24 +130,24 @@ def test_training_never_sees_the_test_rows(parts: Parts, nearest: type[Nearest])
     fits, predictions = [], []
     for rows in (test, poisoned):
         nearest.fits, nearest.predictions = [], []
-        evaluate_condensed(small, train, rows, models=["nearest"], seeds=(0, 1))
+        evaluate(small, rows, train, models=["nearest"], seeds=(0, 1))
         fits.append(nearest.fits)
         predictions.append(nearest.predictions)
     assert fits[0] == fits[1]
-    assert len(fits[0]) == 6
+    assert len(fits[0]) == 12
     assert all(not np.array_equal(clean, bad) for clean, bad in zip(*predictions, strict=True))
     assert all(len(rows) == len(test) for rows in predictions[0])
-    assert len(predictions[0]) == 6, "one look at the test rows for each trained model"
+    assert len(predictions[0]) == 12, "one look at the test rows for each trained model"
     assert [hash_array(small.X.to_numpy()), hash_array(small.encoder.encode_rows(train))] == before
 
 
 def test_training_sets_go_through_the_same_encoder(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
-    evaluate_condensed(small, train, test, models=["nearest"], seeds=(0, 1))
-    condensed, again, one, other, whole, _ = nearest.fits
+    evaluate(small, test, train, models=["nearest"], seeds=(0, 1))
+    condensed, again, one, other, *_, whole, _ = nearest.fits
     assert condensed == again
     assert condensed[0] == hash_array(small.X.to_numpy(dtype=np.float32))
-    assert whole[0] == hash_array(small.encoder.encode_rows(train))
+    assert whole[0] == hash_array(encoded_training(train, small))
     assert one != other, "each seed draws another sample"
     np.testing.assert_array_equal(nearest.predictions[0], small.encoder.encode_rows(test))
 
@@ -151,24 +172,27 @@ def test_a_trial_takes_one_thread_and_gives_the_others_back() -> None:
 def test_condensed_rows_count_by_their_training_weights(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
     for weighted in (False, True):
-        evaluate_condensed(small, train, test, models=["nearest"], weighted=weighted)
-    assert [fit[2] == "none" for fit in nearest.fits] == [True, True, True, False, True, True]
-    assert nearest.fits[3][2] == hash_array(small.training_weight.to_numpy())
+        evaluate(small, test, train, models=["nearest"], weighted=weighted)
+    assert [fit[2] == "none" for fit in nearest.fits] == [True] * 6 + [False, True, False, True, True, True]
+    assert nearest.fits[6][2] == hash_array(small.training_weight.to_numpy())
 
 
-def test_scores_are_looked_up_the_second_time(parts: Parts, nearest: type[Nearest], tmp_path: Path) -> None:
+def test_scores_are_looked_up_the_second_time(
+    parts: Parts, nearest: type[Nearest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     train, test, small = parts
+    monkeypatch.setitem(RECIPES, "default", Recipe("adamw", 0.01, 0.0, epochs=1, batch_size=2048))
     cache = ContentCache(tmp_path)
-    settings: dict[str, Any] = {"models": ["nearest", "mlp"], "recipe": "paper", "cache": cache}
-    first, second = (evaluate_condensed(small, train, test, **settings) for _ in range(2))
+    settings: dict[str, Any] = {"models": ["nearest", "mlp"], "cache": cache}
+    first, second = (evaluate(small, test, train, **settings) for _ in range(2))
     assert not first["cache_hit"].any()
     assert second["cache_hit"].all()
-    assert len(nearest.fits) == 3
+    assert len(nearest.fits) == 6
     pd.testing.assert_frame_equal(first.drop(columns="cache_hit"), second.drop(columns="cache_hit"))
     # One test row more: nothing that was known applies.
-    assert not evaluate_condensed(small, train, test.iloc[1:], **settings)["cache_hit"].any()
+    assert not evaluate(small, test.iloc[1:], train, **settings)["cache_hit"].any()
     # Another seed: the models, and the random samples, are others.
-    assert not evaluate_condensed(small, train, test, **{**settings, "seeds": [9]})["cache_hit"].any()
+    assert not evaluate(small, test, train, **{**settings, "seeds": [9]})["cache_hit"].any()
 
 
 def test_a_damaged_score_is_made_again(tmp_path: Path, nearest: type[Nearest]) -> None:
@@ -210,7 +234,7 @@ def test_a_key_holds_everything_that_determines_a_score(monkeypatch: pytest.Monk
 def test_rows_without_a_label_are_left_out_and_unknown_classes_are_errors(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
     partly = test.assign(outcome=[None] * 10 + ["never seen"] * 50 + test["outcome"].tolist()[60:])
-    scores = evaluate_condensed(small, train, partly, models=["nearest"])
+    scores = evaluate(small, partly, train, models=["nearest"])
     assert len(nearest.predictions[0]) == 90
     assert (scores["accuracy"] <= 40 / 90).all()
     known = scores["class_f1"].map(sum)
@@ -226,7 +250,7 @@ def test_labels_of_every_kind(dtype: str, nearest: type[Nearest], tmp_path: Path
     small = condense(frame.iloc[:150], "outcome", rows=6)
     small.save(tmp_path / "small")
     for table in (small, CondensedTable.load(tmp_path / "small")):
-        scores = evaluate_condensed(table, frame.iloc[:150], frame.iloc[150:], models=["nearest"])
+        scores = evaluate(table, frame.iloc[150:], frame.iloc[:150], models=["nearest"])
         assert scores["accuracy"].between(0.3, 1).all()
 
 
@@ -235,26 +259,72 @@ def test_settings_and_rows_that_can_not_be_used(parts: Parts) -> None:
     wrong: list[dict[str, Any]] = [{"models": ["svm"]}, {"models": []}, {"seeds": []}, {"device": "abacus"}]
     for change in [*wrong, {"recipe": "papr"}]:
         with pytest.raises(InputError):
-            evaluate_condensed(small, train, test, **change)
+            evaluate(small, test, train, **change)
     for rows, named in [(test.drop(columns=name), f"'{name}'") for name in ("outcome", "amount")] + [(test[:0], "")]:
         with pytest.raises(InputError, match=named):
-            evaluate_condensed(small, train, rows)
+            evaluate(small, rows, train)
     with pytest.raises(InputError):
-        evaluate_condensed(small, train.assign(outcome="new"), test)
+        evaluate(small, test, train.assign(outcome="new"))
 
 
 def test_means_are_over_seeds_and_models_stay_together(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
-    scores = evaluate_condensed(small, train, test, models=["nearest", "twin"], seeds=(0, 1, 2))
+    scores = evaluate(small, test, train, models=["nearest", "twin"], seeds=(0, 1, 2))
     means = mean_scores(scores)
-    assert means["model"].tolist() == ["nearest"] * 3 + ["twin"] * 3
-    assert means["training_set"].tolist() == ["condensed", "random", "whole"] * 2
+    assert means["model"].tolist() == ["nearest"] * 6 + ["twin"] * 6
+    assert means["training_set"].tolist() == list(SETS) * 2
     of_random = scores.query("model == 'nearest' and training_set == 'random'")
     row = means.iloc[1]
     assert row["seeds"] == 3
     assert row["accuracy"] == pytest.approx(of_random["accuracy"].mean())
     assert row["macro_f1_std"] == pytest.approx(np.std(of_random["macro_f1"]))
     assert row["accuracy_std"] > 0
+
+
+def test_random_rows_with_the_classes_and_weights_of_the_condensed_rows(parts: Parts) -> None:
+    train, test, small = parts
+    fitted: list[pd.DataFrame] = []
+
+    class Watching(Nearest):
+        def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Nearest:
+            fitted.append(pd.DataFrame({"y": y, "weight": 1.0 if sample_weight is None else sample_weight}))
+            return super().fit(X, y, sample_weight)
+
+    evaluate(small, test, train, models=[Watching()], multiples=[1])
+    condensed, random, same, _ = (frame.groupby("y")["weight"].agg(["size", "sum"]) for frame in fitted)
+    pd.testing.assert_frame_equal(same, condensed)
+    assert (random["size"] != condensed["size"]).any()
+
+
+def test_a_classifier_of_ones_own(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:
+    train, test, small = parts
+    bayes = GaussianNB()
+    scores = evaluate(small, test, train, models=[bayes, LinearSVC()], multiples=[1])
+    assert scores["model"].unique().tolist() == ["GaussianNB", "LinearSVC"]
+    by_model = dict(iter(scores.groupby("model")))
+    probabilities = ["auc", "log_loss", "brier"]
+    assert by_model["GaussianNB"][[*probabilities, "accuracy"]].notna().all(axis=None)
+    assert by_model["LinearSVC"][probabilities].isna().all(axis=None)
+    assert by_model["LinearSVC"]["accuracy"].notna().all()
+    assert "LinearSVC" in caplog.text
+    bayes.fit(encoded_training(train, small), train["outcome"].astype(str))
+    expected = bayes.predict_proba(small.encoder.encode_rows(test))
+    auc = roc_auc_score(test["outcome"].astype(str), expected, multi_class="ovr")
+    assert by_model["GaussianNB"]["auc"].iloc[-1] == pytest.approx(auc)
+
+
+def test_a_failing_classifier_leaves_the_other_scores(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:
+    train, test, small = parts
+    few = LinearDiscriminantAnalysis(priors=[0.5, 0.5])
+    scores = evaluate(small, test, train, models=[few, "logistic"], multiples=[1])
+    assert (scores["accuracy"].isna() == (scores["model"] == "LinearDiscriminantAnalysis")).all()
+    assert "LinearDiscriminantAnalysis" in caplog.text
+
+
+def test_without_training_rows_only_the_condensed_rows_are_scored(parts: Parts, nearest: type[Nearest]) -> None:
+    _, test, small = parts
+    scores = evaluate(small, test, models=["nearest", "logistic"])
+    assert scores["training_set"].tolist() == ["condensed", "condensed", "condensed_bare"]
 
 
 pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40)
@@ -273,6 +343,29 @@ def test_scores_are_scikit_learns_over_the_classes_of_the_test_rows(rows: list[t
     assert len(scores.class_f1) == 4
     for number, (ours, theirs) in enumerate(zip(scores.class_f1, by_class, strict=True)):
         assert ours == (pytest.approx(theirs) if number in present else None)
+
+
+@given(st.integers(2, 5), st.integers(6, 40), st.integers(0, 99))
+def test_scores_of_probabilities_are_scikit_learns(classes: int, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = np.concatenate([np.arange(classes), rng.integers(0, classes, rows)])
+    probabilities = rng.dirichlet(np.ones(classes), len(truth))
+    scores = score_predictions(truth, probabilities.argmax(axis=1), classes, probabilities)
+    given = probabilities[:, 1] if classes == 2 else probabilities
+    assert scores.auc == pytest.approx(roc_auc_score(truth, given, multi_class="ovr"))
+    assert scores.log_loss == pytest.approx(log_loss(truth, probabilities))
+    assert scores.brier == pytest.approx(brier_score_loss(truth, given, scale_by_half=True))
+
+
+def test_probabilities_of_classes_that_test_rows_lack_or_models_do_not_know() -> None:
+    truth = np.array([0, 1, 1, 3])
+    probabilities = np.array([[0.6, 0.4, 0], [0.2, 0.8, 0], [0.7, 0.3, 0], [0.5, 0.5, 0]])
+    scores = score_predictions(truth, probabilities.argmax(axis=1), 3, probabilities)
+    assert list(scores.class_auc[:2]) == pytest.approx([2 / 3, 0.5])
+    assert scores.class_auc[2] is None
+    assert scores.log_loss == pytest.approx(-np.log([0.6, 0.8, 0.3]).mean())
+    one_class = score_predictions(np.zeros(3, dtype=int), np.zeros(3, dtype=int), 2, np.tile([0.9, 0.1], (3, 1)))
+    assert (one_class.auc, one_class.accuracy) == (None, 1.0)
 
 
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=50), st.data())

@@ -125,13 +125,24 @@ def made_scores(
             {
                 "training_set": kind,
                 "model": model,
+                "columns": "encoded",
                 "seed": seed,
-                "rows": 10_000 if kind == "whole" else sum(counts),
+                "rows": 10_000 if kind == "whole" else sum(counts) * (5 if kind == "random_x5" else 1),
                 "accuracy": quality + 0.02 * seed,
                 "macro_f1": quality - 0.1,
+                "auc": quality + 0.05,
+                "log_loss": 1 - quality,
+                "brier": (1 - quality) / 2,
                 "class_f1": [None, *(quality - 0.2 for _ in counts[1:])],
+                "class_auc": [None, *(quality for _ in counts[1:])],
             }
-            for kind, quality in (("condensed", 0.7 + lift), ("random", 0.6 + lift), ("whole", 0.9))
+            for kind, quality in (
+                ("condensed", 0.7 + lift),
+                ("random", 0.6 + lift),
+                ("random_same_classes", 0.6 + lift),
+                ("random_x5", 0.75 + lift),
+                ("whole", 0.9),
+            )
             for model in models
             for seed in range(seeds)
         ]

@@ -51,7 +51,7 @@ PICTURES: dict[str, Callable[[Any], Picture]] = {
     "shares": lambda table: class_shares(styles_of(table), table.class_rows, list(table.allocation.counts)),
     "projection": lambda table: projection(styles_of(table), table.projection),
     "curves": lambda table: loss_curves(
-        styles_of(table), table.curves or [], list(table.allocation.counts), table.allocation.gamma
+        styles_of(table), table.curves, list(table.allocation.counts), table.allocation.gamma
     ),
     "trace": lambda table: allocation_trace(table.allocation),
     "seconds": lambda table: stage_seconds(table.summary["seconds"]),
@@ -78,14 +78,14 @@ def marks(svg: str, colour: str) -> int:
 
 
 @pytest.mark.parametrize("picture", PICTURES)
-@pytest.mark.parametrize("table", TABLES)
-def test_a_picture_is_a_drawing_that_refers_to_nothing_outside(picture: str, table: str) -> None:
-    root = ElementTree.fromstring(svg_of(picture, table))
-    assert root.tag == f"{SVG}svg"
-    assert len(list(root.iter(f"{SVG}path"))) > 5
-    assert not any(list(root.iter(f"{SVG}{kind}")) for kind in ("script", "image", "foreignObject", "a"))
-    links = [value for node in root.iter() for name, value in node.attrib.items() if name.endswith("href")]
-    assert all(link.startswith("#") for link in links)
+def test_a_picture_is_a_drawing_that_refers_to_nothing_outside(picture: str) -> None:
+    for table in TABLES:
+        root = ElementTree.fromstring(svg_of(picture, table))
+        assert root.tag == f"{SVG}svg"
+        assert len(list(root.iter(f"{SVG}path"))) > 5
+        assert not any(list(root.iter(f"{SVG}{kind}")) for kind in ("script", "image", "foreignObject", "a"))
+        links = [value for node in root.iter() for name, value in node.attrib.items() if name.endswith("href")]
+        assert all(link.startswith("#") for link in links)
 
 
 @pytest.mark.parametrize("picture", PICTURES)
@@ -98,7 +98,7 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_matplotlib_setti
     assert PICTURES[picture](other).svg() != svg_of(picture, "plain")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.text(min_size=1, max_size=20))
 def test_names_of_classes_arrive_as_they_are(name: str) -> None:
     svg = class_shares(class_styles([name, "$x_1^2$ & <b>"], [75, 25]), [75, 25], [6, 4]).svg()
@@ -138,10 +138,9 @@ def test_class_shares_show_every_share_and_add_up_the_smallest_classes() -> None
     assert "19" not in words
 
 
-@pytest.mark.parametrize("make", [stand_in, nasty_stand_in])
-def test_projection_marks_every_point_in_the_colour_of_its_class(make: Callable[[], Any]) -> None:
-    table = make()
-    svg = PICTURES["projection"](table).svg()
+@pytest.mark.parametrize(("name", "make"), [("plain", stand_in), ("nasty", nasty_stand_in)])
+def test_projection_marks_every_point_in_the_colour_of_its_class(name: str, make: Callable[[], Any]) -> None:
+    table, svg = make(), svg_of("projection", name)
     for value, style in zip(table.classes, styles_of(table), strict=True):
         # One more for the legend.
         assert marks(svg, style.colour) == (table.projection["label"] == value).sum() + 1
@@ -149,11 +148,10 @@ def test_projection_marks_every_point_in_the_colour_of_its_class(make: Callable[
 
 def test_projection_of_very_many_condensed_rows_stays_small() -> None:
     table = stand_in(classes=["a", "b"], class_rows=[9_000, 900], counts=[4_500, 500])
-    picture = PICTURES["projection"](table)
+    svg = PICTURES["projection"](table).svg()
     sampled = (table.projection["kind"] == "source").sum()
-    drawn = sum(marks(picture.svg(), style.colour) for style in styles_of(table))
+    drawn = sum(marks(svg, style.colour) for style in styles_of(table))
     assert MAX_DISCS / 2 <= drawn - sampled - 2 <= MAX_DISCS
-    assert len(picture.data_uri()) < 150_000
 
 
 def test_loss_curves_mark_the_chosen_allocation_and_zeros_can_be_drawn() -> None:

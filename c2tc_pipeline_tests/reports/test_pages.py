@@ -16,8 +16,12 @@ import pytest
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.leaderboard import ranked, render_leaderboard, render_leaderboard_markdown
 from c2tc_pipeline.reports.table_report import render_table_report
+from c2tc_pipeline.reports.verdict import verdict
 from c2tc_pipeline_tests.reports import stand_in as made
 from c2tc_pipeline_tests.reports.page_parser import Page
 from c2tc_pipeline_tests.reports.stand_in import made_scores, nasty_stand_in, stand_in
@@ -49,7 +53,7 @@ def nasty_table_report(table: Any) -> str:
     )
 
 
-@pytest.mark.parametrize(("render", "pictures"), [(render_report, 5), (nasty_table_report, 6)])
+@pytest.mark.parametrize(("render", "pictures"), [(render_report, 5), (nasty_table_report, 8)])
 def test_hostile_names_are_shown_and_never_markup(render: Callable[[Any], str], pictures: int) -> None:
     page = Page(render(nasty_stand_in()))
     page.check_harmless()
@@ -77,31 +81,32 @@ def test_the_page_shows_the_headline_numbers() -> None:
     assert render_report(stand_in(seed=1)) != page.text
 
 
-def test_a_table_without_curves_bound_trace_or_notices() -> None:
+def test_a_table_without_bound_trace_or_notices() -> None:
     table = stand_in()
     table = replace(
         table,
-        curves=None,
         allocation=Allocation("ratio", table.allocation.counts, 5.0, 0, table.allocation.trace[:1], None, 0.25),
         summary={**table.summary, "bound": None, "gap": None},
     )
     page = Page(render_report(table))
-    assert len(page.pictures) == 3
+    assert len(page.pictures) == 4
     text = " ".join(page.words)
-    for absent in ("Loss curves", "Search for the allocation", "Notices", "gap", "None", "nan"):
+    for absent in ("Search for the allocation", "Notices", "gap", "None", "nan"):
         assert absent not in text
 
 
 def test_scores_are_shown_when_there_are_some() -> None:
     table = stand_in()
     assert "Scores" not in Page(render_report(table)).words
-    score = {"model": "<mlp>", "training_set": "random", "rows": 1337, "seeds": 3, "fit_seconds": 0.5}
-    table.summary["scores"] = [
-        {**score, "accuracy": 0.8127, "accuracy_std": 0.004, "macro_f1": 0.75, "macro_f1_std": 0.02}
-    ]
-    text = " ".join(Page(render_report(table)).words)
-    for shown in ("Scores", "<mlp>", "random", "1,337", "81.3 ± 0.4", "75.0 ± 2.0", "500 ms", " 3 "):
+    scores = made_scores(LARGE, models=["<mlp>"], seeds=3).assign(fit_seconds=0.5)
+    table.summary["scores"] = mean_scores(scores).to_dict("records")
+    table.summary["row_worth"] = row_worth(scores).to_dict("records")
+    table.summary["verdict"] = verdict(scores)
+    page = Page(render_report(table))
+    text = " ".join(page.words)
+    for shown in ("Scores", "<mlp>", "random", "72.0 ± 1.6", "75.0 ± 0.0", "500 ms", " 3 ", verdict(scores)):
         assert shown in text
+    assert len(page.pictures) == 1 + len(Page(render_report(stand_in())).pictures)
 
 
 def test_two_hundred_classes_and_more_columns_than_fit() -> None:
@@ -139,29 +144,24 @@ def test_integer_and_boolean_classes_and_missing_cells() -> None:
     assert {"False", "True"} <= set(page.words)
 
 
-def test_every_ratio_has_its_numbers_pictures_and_rows_the_smallest_first(page: Page) -> None:
+def test_every_ratio_has_its_numbers_pictures_rows_and_scores_the_smallest_first(page: Page) -> None:
     assert page.words.index("Ratio 0.001") < page.words.index("Ratio 0.01")
     assert {"336,776 → 20", "336,776 → 210", "1 : 16,839", "1 : 1,604"} <= set(page.words)
-    # Two of scores against ratio, and shares, projection, curves and trace of each ratio.
-    assert len(page.pictures) == 2 + 2 * 4
+    # Three of scores against ratio, and row worth, shares, projection, curves and trace of each ratio.
+    assert len(page.pictures) == 3 + 2 * 5
     extents = [re.findall(r"\d+", words) for words in page.words if " rows" in words]
     assert ["20"] in extents
     assert ["200", "210"] in extents
     assert not re.search(r"Time|stage|\d (s|ms|min)\b", " ".join(page.words))
-
-
-def test_every_link_leads_to_a_place_on_the_page(page: Page) -> None:
+    # Scores in all, and class by class.
+    assert {"71.0 ± 1.0", "61.0 ± 1.0", "91.0 ± 1.0", "81.0 ± 1.0"} <= set(page.words)
+    assert {"50.0 ± 0.0", "40.0 ± 0.0", "70.0 ± 0.0"} <= set(page.words)
+    # The class without test rows: one dash per model, training set, metric and ratio.
+    assert page.words.count("—") == 2 * 3 * 2 * 2
     places = [value for _, name, value in page.attributes if name == "id"]
     assert len(places) == len(set(places))
     assert {link.removeprefix("#") for link in page.values("a", "href")} == set(places)
     assert "ratio-0.001" in places
-
-
-def test_scores_are_shown_in_all_and_class_by_class(page: Page) -> None:
-    assert {"71.0 ± 1.0", "61.0 ± 1.0", "91.0 ± 1.0", "81.0 ± 1.0"} <= set(page.words)
-    assert {"50.0 ± 0.0", "40.0 ± 0.0", "70.0 ± 0.0"} <= set(page.words)
-    # The class without test rows: one dash per model, training set and ratio.
-    assert page.words.count("—") == 2 * 3 * 2
 
 
 def test_the_page_depends_neither_on_timings_nor_on_order_and_leaves_its_input_alone(page: Page) -> None:
@@ -171,8 +171,10 @@ def test_the_page_depends_neither_on_timings_nor_on_order_and_leaves_its_input_a
         table.summary["cache_hits"] = {"loss_curves": 17}
     for ratio, frame in scores.items():
         # As they come back from Parquet.
-        values = [np.array([np.nan if f1 is None else f1 for f1 in row]) for row in frame["class_f1"]]
-        stored = frame.assign(class_f1=pd.Series(values, index=frame.index))
+        stored = frame.copy()
+        for name in ("class_f1", "class_auc"):
+            values = [np.array([np.nan if value is None else value for value in row]) for row in frame[name]]
+            stored[name] = pd.Series(values, index=frame.index)
         scores[ratio] = stored.assign(fit_seconds=987.654, cache_hit=True)
     summaries, kept = json.dumps([table.summary for table in tables.values()]), copy.deepcopy(scores)
     assert render_table_report("flights", dict(sorted(tables.items())), scores) == page.text
@@ -185,11 +187,13 @@ def test_the_page_depends_neither_on_timings_nor_on_order_and_leaves_its_input_a
 def test_a_table_without_scores(scores: dict[float, pd.DataFrame] | None) -> None:
     page = Page(render_table_report("flights", {0.001: small()}, scores))
     assert len(page.pictures) == 4
-    assert not {"Scores", "Scores against ratio", "F1 by class"} & set(page.words)
-    # A ratio without scores beside one that has them.
+    assert not {"Scores", "Scores against ratio", "Scores by class"} & set(page.words)
+
+
+def test_a_ratio_without_scores_beside_one_that_has_them() -> None:
     page = Page(render_table_report("flights", two_ratios(), {0.001: made_scores(SMALL, seeds=1)}))
-    assert page.words.count("F1 by class") == 1
-    assert len(page.pictures) == 2 + 2 * 4
+    assert page.words.count("Scores by class") == 1
+    assert len(page.pictures) == 3 + 1 + 2 * 4
 
 
 def test_notices_that_all_ratios_share_are_shown_once_and_no_table_is_refused() -> None:
@@ -201,3 +205,54 @@ def test_notices_that_all_ratios_share_are_shown_once_and_no_table_is_refused() 
     assert words.index("is rare") > len(words) - words[::-1].index("Ratio 0.2")
     with pytest.raises(InputError, match="flights"):
         render_table_report("flights", {})
+
+
+def entry(table: str, *accuracies: float, ratio: float = 0.01, model: str = "mlp") -> pd.DataFrame:
+    """Return scores of a model trained on condensed, random and all rows."""
+    place: dict[str, Any] = {"table": table, "ratio": ratio, "rows_in": 12_000, "rows_out": 120, "model": model}
+    place |= {"columns": "encoded", "worth": 3.2, "bound": ""}
+    frame = pd.DataFrame({"training_set": ["condensed", "random", "whole"], "accuracy": accuracies})
+    spread: dict[str, Any] = {
+        "accuracy_std": [0.01, 0.02, 0.003],
+        "macro_f1": frame["accuracy"] - 0.1,
+        "macro_f1_std": 0.0,
+    }
+    return frame.assign(**place, **spread, rows=120, seeds=3)
+
+
+BOARD = pd.concat(
+    [
+        entry("flights", 0.6, 0.5, 0.9),
+        entry("adult", 0.85, 0.7, 0.9),
+        entry("adult", 0.75, 0.7, 0.9, ratio=0.001, model="boosting"),
+        entry("<b>hopeless|", 0.99, 0.8, 0.8),
+        entry("worse", 0.4, 0.5, 0.9),
+    ],
+    ignore_index=True,
+)
+
+
+def test_the_best_is_first_and_what_has_no_gap_last() -> None:
+    board = ranked(BOARD)
+    assert board["table"].tolist() == ["adult", "adult", "flights", "worse", "<b>hopeless|"]
+    assert board["accuracy_kept"].round(3).tolist()[:4] == [0.75, 0.25, 0.25, -0.25]
+    assert board[["accuracy_kept", "macro_f1_kept"]].iloc[-1].isna().all()
+
+
+def test_markdown_and_page_show_means_deviations_and_what_is_kept_in_any_order_of_the_input() -> None:
+    text = render_leaderboard_markdown(BOARD)
+    lines = text.splitlines()
+    assert lines[4].startswith(
+        "| adult | 0.01 | 12,000 → 120 | mlp | 3.2 | 85.0 ± 1.0 | 70.0 ± 2.0 | 90.0 ± 0.3 | 75 % | 75"
+    )
+    assert lines[8].startswith("| \\<b\\>hopeless\\| |")
+    assert lines[8].count("| — |") == 2
+    assert render_leaderboard_markdown(BOARD.sample(frac=1, random_state=0)) == text
+    page = Page(render_leaderboard(BOARD))
+    page.check_harmless()
+    assert {"85.0 ± 1.0", "70.0 ± 2.0", "90.0 ± 0.3", "75 %", "-25 %", "—"} <= set(page.words)
+    assert page.words.index("adult") < page.words.index("flights") < page.words.index("<b>hopeless|")
+    # A missing training set is a dash.
+    board = BOARD[(BOARD["table"] != "flights") | (BOARD["training_set"] != "whole")]
+    line = next(line for line in render_leaderboard_markdown(board).splitlines() if line.startswith("| flights"))
+    assert "| 60.0 ± 1.0 | 50.0 ± 2.0 | — | — |" in line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -30,6 +30,12 @@ def checked_weights(sample_weight: Any, rows: np.ndarray) -> np.ndarray:
 class ProbabilityClassifier(ClassifierMixin, BaseEstimator):
     """Base of classifiers that predict the class of the highest probability."""
 
+    takes_original: ClassVar[bool] = False
+    """Whether a model can be fitted to a DataFrame of source columns; otherwise it takes numbers only."""
+
+    gains_from_expansion: ClassVar[bool] = True
+    """Whether a model learns more from rows drawn from a condensed table than from the condensed rows themselves."""
+
     classes_: np.ndarray
 
     @abstractmethod
@@ -49,6 +55,8 @@ class WrappedClassifier(ProbabilityClassifier):
     """
 
     dtypes: Any = (np.float64, np.float32)
+    finite: ClassVar[bool | Literal["allow-nan"]] = True
+    """Whether every value has to be a finite number; ``"allow-nan"`` permits missing ones."""
 
     @abstractmethod
     def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
@@ -56,7 +64,7 @@ class WrappedClassifier(ProbabilityClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to rows X of numbers, their classes y and how much each row counts."""
-        rows, labels = validate_data(self, X, y, dtype=list(self.dtypes))
+        rows, labels = validate_data(self, X, y, dtype=list(self.dtypes), ensure_all_finite=self.finite)
         check_classification_targets(labels)
         weights = checked_weights(sample_weight, rows)
         counted = weights > 0
@@ -68,5 +76,5 @@ class WrappedClassifier(ProbabilityClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of ``classes_`` for each row."""
         check_is_fitted(self, "classes_")
-        rows = validate_data(self, X, reset=False, dtype=list(self.dtypes))
+        rows = validate_data(self, X, reset=False, dtype=list(self.dtypes), ensure_all_finite=self.finite)
         return np.ones((len(rows), 1)) if self.model_ is None else np.asarray(self.model_.predict_proba(rows))
