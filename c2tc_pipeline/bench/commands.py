@@ -33,7 +33,11 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--data", type=click.Path(path_type=Path), help="Folder with the paper's tables as Parquet files.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder with the paper's tables as Parquet files; departures is also found in data.",
+)
 @click.option("--catalogue", type=click.Path(path_type=Path), help="A catalogue of your own tables, instead of --data.")
 @click.option(
     "--tables", callback=_names, help="Only these tables, separated by commas; with --catalogue, all by default."
@@ -81,8 +85,9 @@ def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **
     \b
     Examples:
       c2tc bench
+      c2tc bench worth --data tables --tables departures,adult
       c2tc bench overall --data tables --without dm,gm,mtt
-      c2tc bench overall --catalogue data/catalog.yaml --tables flights --seeds 2
+      c2tc bench overall --catalogue data/catalog.yaml --tables departures --seeds 2
       c2tc bench my_grid.yaml --data tables
       c2tc bench speed --data tables --parts stages,search
 
@@ -173,7 +178,7 @@ def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: d
     from c2tc_pipeline.bench.experiments.grid import load_experiment, tables_of
     from c2tc_pipeline.bench.experiments.runner import run_experiment
     from c2tc_pipeline.bench.job import ARTEFACT_KIND, write_experiment
-    from c2tc_pipeline.cli.terminal import WorkBar
+    from c2tc_pipeline.bench.progress import WorkBar
     from c2tc_pipeline.storage.artefact import check_target
     from c2tc_pipeline.storage.cache import default_cache_directory
     from c2tc_pipeline.tables.catalogue import load_catalogue
@@ -190,11 +195,10 @@ def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: d
         scores = run_experiment(
             experiment, specs, cache_dir=cache or default_cache_directory(), jobs=jobs, progress=bar
         )
-    splits = {name: spec.split for name, spec in specs.items()}
     parallel = os.cpu_count() if jobs is None else jobs
 
     def write(folder: Path, command: str) -> None:
-        write_experiment(experiment, scores, folder, command=command, splits=splits, jobs=parallel)
+        write_experiment(experiment, scores, folder, command=command, jobs=parallel)
 
     _publish(out, ARTEFACT_KIND, write)
     ended = scores.loc[scores["status"] != "ok", "status"].value_counts()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from c2tc_pipeline.bench.experiments.grid import OURS, Experiment, paper_numbers
 from c2tc_pipeline.bench.reports.exhibits import experiment_exhibits, experiment_page, rank_exhibit
-from c2tc_pipeline.bench.reports.protocol import most_test_to_train, protocol
+from c2tc_pipeline.bench.reports.protocol import protocol
 from c2tc_pipeline.bench.reports.statistics import (
     anchors_table,
     comparisons_table,
@@ -20,22 +19,25 @@ from c2tc_pipeline.bench.reports.statistics import (
     standings_table,
 )
 from c2tc_pipeline.bench.reports.table import METRIC_NAMES, Layout, experiment_table
+from c2tc_pipeline.bench.reports.worth import worth_table
 from c2tc_pipeline.bench.statistics.comparisons import compare, pool, rank_contenders
 from c2tc_pipeline.bench.statistics.runs import (
     WHOLE,
     anchored,
+    is_sample,
     named_contenders,
     relative_regret,
     standings,
     summarise_regret,
     with_mean_of_models,
 )
+from c2tc_pipeline.bench.statistics.worth import weak_wholes, worths
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.evaluation.metrics import METRICS
+from c2tc_pipeline.evaluation.row_worth import WORTH_METRICS
 from c2tc_pipeline.reports.exhibits import Exhibit
 from c2tc_pipeline.reports.markdown import ShownTable, markdown_escaped
 from c2tc_pipeline.storage.parquet import write_parquet
-from c2tc_pipeline.tables.spec import SplitSettings
 
 ARTEFACT_KIND = "experiment"
 
@@ -46,40 +48,44 @@ def write_experiment(
     directory: Path,
     *,
     command: str = "",
-    splits: Mapping[str, SplitSettings] | None = None,
     jobs: int | None = None,
 ) -> None:
     """Write scores, tables, statistics, figures and a page into an existing directory.
 
-    ``command`` reproduces the results; ``splits`` are those of the tables, for the protocol and the corrected t-test;
-    ``jobs`` is the number of parallel processes, None where it is unknown.
+    ``command`` reproduces the results; ``jobs`` is the number of parallel processes, None where it is unknown.
     """
     write_parquet(scores, directory / "scores.parquet")
     layout = layout_of(experiment, scores)
     paper = paper_numbers(experiment.name)
     exhibits = experiment_exhibits(experiment.show.figure, scores, experiment.show.metrics)
+    headlines: dict[str, ShownTable] = {}
     statistics: dict[str, ShownTable] = {}
+    notices = weak_wholes(scores)
+    if experiment.multiples:
+        found = worths(scores)
+        write_parquet(found, directory / "worth.parquet")
+        for metric in WORTH_METRICS:
+            headlines[f"Worth of a condensed row by {METRIC_NAMES[metric]}"] = worth_table(found, metric)
     contenders = _contenders(scores)
     if OURS in contenders:
-        found, about_ours = _compared(scores, paper, most_test_to_train(splits))
+        found, about_ours = _compared(scores, paper)
         write_parquet(found, directory / "statistics.parquet")
         statistics.update(about_ours)
     for metric in METRICS if contenders else ():
         ranks, pictures = _ranked(scores, metric)
         statistics.update(ranks)
         exhibits += pictures
-    told = protocol(experiment, scores, splits=splits, jobs=jobs)
+    told = protocol(experiment, scores, jobs=jobs)
     notes = [experiment.question, told, f"Made by: {command}" if command else ""]
-    notes = [note for note in notes if note]
-    shown = _shown(scores, layout)
+    notes = [note for note in [*notes, *notices] if note]
+    shown = _shown(scores[~scores["method"].map(is_sample)], layout)
     table = experiment_table(shown, layout, paper)
-    parts = [*map(markdown_escaped, [experiment.title, *notes]), table.markdown()]
+    sections = {**headlines, "Results": table, **statistics}
+    parts = list(map(markdown_escaped, [experiment.title, *notes]))
     parts[0] = f"# {parts[0]}"
-    parts += [f"## {title}\n\n{part.markdown()}" for title, part in statistics.items()]
+    parts += [f"## {title}\n\n{part.markdown()}" for title, part in sections.items()]
     (directory / "table.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    page = experiment_page(
-        experiment.name, shown, layout, paper=paper, exhibits=exhibits, statistics=statistics, notes=notes
-    )
+    page = experiment_page(experiment.name, {**headlines, "Results": table}, exhibits, statistics, notes=notes)
     (directory / "report.html").write_text(page, encoding="utf-8")
     figures = directory / "figures"
     figures.mkdir()
@@ -113,17 +119,15 @@ def _contenders(scores: pd.DataFrame) -> set[str]:
     return set(done["contender"]) if done["method"].nunique() > 1 else set()
 
 
-def _compared(
-    scores: pd.DataFrame, paper: pd.DataFrame | None, test_to_train: float
-) -> tuple[pd.DataFrame, dict[str, ShownTable]]:
+def _compared(scores: pd.DataFrame, paper: pd.DataFrame | None) -> tuple[pd.DataFrame, dict[str, ShownTable]]:
     """Return the tests of ours against its rivals, and all tables about ours."""
-    found = compare(scores, test_to_train=test_to_train)
+    found = compare(scores)
     return found, {
         "Against the paper and the whole table": anchors_table(
             pd.concat([anchored(scores, metric, paper) for metric in METRICS])
         ),
         "First, tied or behind": standings_table(pd.concat([standings(scores, metric) for metric in METRICS])),
-        "Ours against each rival": comparisons_table(found, test_to_train=test_to_train),
+        "Ours against each rival": comparisons_table(found),
         "Over all tables and ratios": pooled_table(pool(found)),
     }
 

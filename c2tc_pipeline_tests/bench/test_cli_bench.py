@@ -62,6 +62,8 @@ def test_a_grid_of_ones_own(run: Run, mine: list[str]) -> None:
         (["speed"], "--data"),
         (["speed", "--data", "."], "covertype.parquet, jannis.parquet"),
         (["speed", "--data", ".", "--parts", "sorting"], "sorting"),
+        (["speed", "--data", ".", "--parts", "rivals"], "adult.parquet"),
+        (["speed", "--data", ".", "--parts", "rivals", "--tables", "jannis"], "--tables"),
         (["speed", "--data", ".", "--tables", "people"], "people"),
         (["speed", "--data", ".", "--models", "mlp"], "--models"),
         (["speed", "--data", ".", "--spaces", "label"], "--spaces"),
@@ -82,14 +84,14 @@ def test_mistakes_are_one_sentence(run: Run, change: list[str], said: str) -> No
 
 def test_speed_is_measured_and_written(run: Run) -> None:
     mixed_table(200, words=True).rename(columns={"outcome": "class"}).to_parquet("adult.parquet")
-    asked = ["speed", "--data", ".", "--parts", "autoencoder", "--tables", "adult", "--seeds", 2]
+    asked = ["speed", "--data", ".", "--parts", "autoencoder", "--tables", "adult", "--seeds", 1]
     result = run("bench", *asked)
     assert result.exit_code == 0, result.output
     out = Path("runs/bench/speed")
     assert f"Written: {out}" in result.stdout
     assert "autoencoder, adult: 10 epochs, factorised" in result.stderr
     rows = pd.read_parquet(out / "speed.parquet")
-    assert rows[["part", "table", "repeats"]].to_numpy().tolist() == [["autoencoder", "adult", 2]]
+    assert rows[["part", "table", "repeats"]].to_numpy().tolist() == [["autoencoder", "adult", 1]]
     assert {"speed.md", "speed.json", "figures", "manifest.json"} <= {path.name for path in out.iterdir()}
     # A second run replaces its own directory, without a word if so asked.
     again = run("bench", *asked, "--quiet")

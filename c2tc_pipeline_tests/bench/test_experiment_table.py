@@ -1,13 +1,18 @@
-"""The table of an experiment says means, marks the best, and puts the paper's numbers where they belong."""
+"""The written results of an experiment: its table, the paper's numbers in it, statistics and protocol."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.bench.experiments.grid import paper_numbers
+from c2tc_pipeline.bench.experiments.grid import Experiment, load_experiment, paper_numbers
+from c2tc_pipeline.bench.job import layout_of, write_experiment
 from c2tc_pipeline.bench.reports.exhibits import experiment_page
-from c2tc_pipeline.bench.reports.table import Layout, experiment_table, experiment_table_markdown
+from c2tc_pipeline.bench.reports.protocol import protocol
+from c2tc_pipeline.bench.reports.table import Layout, experiment_table
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together, unfinished
@@ -18,7 +23,7 @@ ACCURACY = Layout(metrics=["accuracy"])
 
 def lines(scores: pd.DataFrame, layout: Layout = ACCURACY, paper: pd.DataFrame | None = None) -> list[str]:
     """Return the lines of the table without its rule."""
-    head, _, *body = experiment_table_markdown(scores, layout, paper).split("\n\n")[0].splitlines()
+    head, _, *body = experiment_table(scores, layout, paper).markdown().split("\n\n")[0].splitlines()
     return [head, *body]
 
 
@@ -84,23 +89,21 @@ def test_other_layouts_serve_the_other_experiments() -> None:
         "| table | ratio | metric | hcfe / ours | hcfe / dm | label / dm |",
         "| t | 1 % | accuracy | **80.0** | <u>70.0</u> | 60.0 |",
     ]
-    variants = together(
-        runs("ours", [0.8]), runs("ours", [0.7], variant="soft_step=off"), runs("whole", [0.9], ratio=1.0)
-    )
-    assert lines(variants, Layout(columns="variant", metrics=["accuracy"], names={"soft_step=off": "hard step"})) == [
-        "| table | ratio | metric | full | hard step |",
+    variants = together(runs("ours", [0.8]), runs("ours", [0.7], variant="soft"), runs("whole", [0.9], ratio=1.0))
+    assert lines(variants, Layout(columns=["variant"], metrics=["accuracy"])) == [
+        "| table | ratio | metric | full | soft |",
         "| t | 1 % | accuracy | **80.0** | <u>70.0</u> |",
     ]
     models = together(
         *(runs(m, [a], model=j) for m, j, a in (("ours", "mlp", 0.8), ("ours", "tabr", 0.7), ("dm", "mlp", 0.6)))
     )
-    assert lines(models, Layout(rows=("table", "method"), columns="model", metrics=["accuracy"])) == [
+    assert lines(models, Layout(rows=("table", "method"), columns=["model"], metrics=["accuracy"])) == [
         "| table | method | metric | mlp | tabr |",
         # One method under two models is no race.
         "| t | ours | accuracy | 80.0 | 70.0 |",
         "| t | dm | accuracy | 60.0 | — |",
     ]
-    assert "Bold" not in legend(models, Layout(rows=("table", "method"), columns="model", metrics=["accuracy"]))
+    assert "Bold" not in legend(models, Layout(rows=("table", "method"), columns=["model"], metrics=["accuracy"]))
     side_by_side = Layout(rows=("table",), columns=("model", "method"), metrics=["accuracy"])
     whole = runs("whole", [0.9], model="mlp", ratio=1.0)
     assert lines(together(models, whole, runs("dm", [0.75], model="tabr")), side_by_side) == [
@@ -108,11 +111,6 @@ def test_other_layouts_serve_the_other_experiments() -> None:
         "| t | accuracy | **80.0** | <u>60.0</u> | 90.0 | <u>70.0</u> | **75.0** |",
     ]
     assert "best of the row under each model" in legend(models, side_by_side)
-
-
-def test_rivals_that_ran_shorter_than_in_their_papers_are_named() -> None:
-    assert "DM, GM: with" in legend(together(runs("ours", [0.8]), runs("gm", [0.7]), unfinished("dm")))
-    assert "relay" not in legend(together(runs("ours", [0.8]), runs("herding", [0.7])))
 
 
 def test_what_the_layout_hides_must_be_one_thing() -> None:
@@ -148,11 +146,6 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
         # What we have not run, the paper may have.
         "| epsilon | 0.1 % | accuracy | — (75.2 ± 1.5) | **60.0 ± 0.0** (OOT) | — | — (86.7 ± 0.2) |",
     ]
-    head, adult, _ = lines(scores, Layout(metrics=["accuracy"], paper="column"), paper)
-    assert (
-        head == "| table | ratio | metric | ours | ours, paper | mtt | mtt, paper | stratified | whole | whole, paper |"
-    )
-    assert adult.split(" | ")[3:7] == ["**80.0 ± 0.0**", ours, "<u>70.0 ± 0.0</u>", mtt]
     assert "In brackets: the paper's numbers" in legend(scores, ACCURACY, paper)
     assert "brackets" not in legend(scores, ACCURACY)
 
@@ -172,18 +165,15 @@ def test_the_papers_numbers_match_by_space_where_spaces_are_shown() -> None:
     assert lines(varieties, layout, paper_numbers("overall"))[1].count("(81.5 ± 0.6)") == 2
 
 
-def test_a_number_of_another_models_or_variants_is_not_beside_ours() -> None:
-    place = {"table": "adult", "ratio": 0.001}
+def test_only_numbers_of_the_same_model_and_variant_stand_beside_ours() -> None:
+    place: dict[str, Any] = {"table": "adult", "ratio": 0.001}
     boosted = runs("ours", [0.8], model="boosting", **place)
     assert lines(boosted, ACCURACY, paper_numbers("overall"))[1].endswith("| 80.0 |")
     one = runs("ours", [0.8], variant="ratio", **place)
     assert lines(one, ACCURACY, paper_numbers("allocation"))[1].endswith("| 80.0 (80.4) |")
-
-
-def test_a_bound_of_the_papers_is_one() -> None:
-    scores = runs("ours", [0.5], table="epsilon", ratio=0.001).assign(condense_seconds=3.0)
-    found = lines(scores, Layout(metrics=["condense_seconds"]), paper_numbers("time"))
-    assert found[1].endswith("| 3 (< 72) |")
+    # The paper gives this one as a bound.
+    timed = runs("ours", [0.5], table="epsilon", ratio=0.001).assign(condense_seconds=3.0)
+    assert lines(timed, Layout(metrics=["condense_seconds"]), paper_numbers("time"))[1].endswith("| 3 (< 72) |")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +186,7 @@ def test_hostile_names_stay_in_their_cell(name: str) -> None:
         assert len([part for part in bare.split("|") if not part.endswith("\\")]) == 7
         for mark in "<[]`*_":
             assert bare.count(mark) == bare.count(f"\\{mark}")
-    page = Page(experiment_page(name, scores, ACCURACY, notes=[name]))
+    page = Page(experiment_page(name, {"Results": experiment_table(scores, ACCURACY)}, notes=[name]))
     page.tags -= {"b", "u"}
     page.check_harmless()
     assert page.words.count(" ".join(name.split())) >= 3
@@ -205,8 +195,171 @@ def test_hostile_names_stay_in_their_cell(name: str) -> None:
 def test_the_page_marks_what_the_table_marks() -> None:
     scores = together(runs("ours", [0.8]), runs("dm", [0.7]))
     further = {"Mean ranks": ShownTable([Column("method")], [[Cell("ours", "best")]], "One unit.")}
-    text = experiment_page("overall", scores, ACCURACY, statistics=further, notes=["Run by hand."])
+    results = {"Results": experiment_table(scores, ACCURACY)}
+    text = experiment_page("overall", results, statistics=further, notes=["Run by hand."])
     assert "<b>80.0</b>" in text
     assert "<u>70.0</u>" in text
-    assert {"Run by hand.", "Mean ranks", "One unit.", "Results"} <= set(Page(text).words)
-    assert text == experiment_page("overall", scores, ACCURACY, statistics=further, notes=["Run by hand."])
+    assert {"Run by hand.", "Mean ranks", "One unit."} <= set(Page(text).words)
+    assert text == experiment_page("overall", results, statistics=further, notes=["Run by hand."])
+
+
+PRINTED = {
+    "overall": 10 * (3 * 7 + 1) * 2,
+    "cross-architecture": (3 * 5 + 2 + 4) * 6,
+    "allocation": 3 * 5 * 2,
+    "modules": 5 + 4 + 6 + 5 + 6,
+    "encoding": 3 * 4 * 2,
+    "time": 5,
+    "scaling-rows": 8,
+    "scaling-columns": 4,
+}
+KEY = ["table", "ratio", "method", "space", "variant", "model", "metric"]
+
+
+def test_every_number_of_the_paper_is_there_once() -> None:
+    for experiment, count in PRINTED.items():
+        numbers = paper_numbers(experiment)
+        assert numbers is not None
+        assert len(numbers) == count
+        assert not numbers.duplicated(KEY).any()
+        assert set(numbers["status"]) <= {"ok", "OOT", "OOM", "under"}
+        assert (numbers["mean"].isna() == numbers["status"].isin(["OOT", "OOM"])).all()
+        scores = numbers[numbers["metric"].isin(["accuracy", "macro_f1"])]
+        assert scores["mean"].dropna().between(0.05, 1).all()
+        assert not numbers[["table", "method", "space", "variant", "model"]].isna().any(axis=None)
+    assert paper_numbers("choices") is None
+
+
+FRAME = runs("ours", [0.8])
+
+
+def grid(**fields: Any) -> Experiment:
+    given = {"name": "own", "title": "Own", "tables": ["t"], "ratios": [0.01], "methods": ["ours", "random"], **fields}
+    return Experiment.model_validate(given)
+
+
+def timed(scores: pd.DataFrame) -> pd.DataFrame:
+    return scores.assign(condense_seconds=1.0, fit_seconds=1.0, objective=1.0)
+
+
+def written(experiment: Experiment, scores: pd.DataFrame, out: Path, **given: Any) -> tuple[str, set[str]]:
+    """Return the text of the tables, without what escapes, and the names of all files."""
+    write_experiment(experiment, timed(scores), out, **given)
+    names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    return (out / "table.md").read_text(encoding="utf-8").replace("\\", ""), names
+
+
+def table_of(name: str, scores: pd.DataFrame) -> list[str]:
+    experiment = load_experiment(name)
+    return experiment_table(timed(scores), layout_of(experiment, timed(scores))).markdown().splitlines()
+
+
+def test_a_sweep_of_ours_beside_a_rival_has_ranks_and_no_comparisons(tmp_path: Path) -> None:
+    experiment = grid(methods=[{"method": "ours", "sweep": {"gamma": [0.5, 1]}}, "random"])
+    scores = together(
+        *(runs("ours", [a, a], variant=f"gamma={g}") for g, a in (("0.5", 0.8), ("1", 0.7))),
+        runs("random", [0.6, 0.6]),
+        runs("whole", [0.9, 0.9], ratio=1.0),
+    )
+    text, names = written(experiment, scores, tmp_path)
+    assert "| ours (gamma=0.5) | 1.00 | 0 |" in text
+    assert "## Relative regret, accuracy" in text
+    assert "Ours against each rival" not in text
+    assert "statistics.parquet" not in names
+    assert "figures/mean-ranks-accuracy.png" in names
+
+
+def test_an_imbalance_with_two_methods_never_ranks_the_whole_table(tmp_path: Path) -> None:
+    levels = ("1:1", "10:1")
+    scores = together(
+        *(runs(m, [a, a], variant=v) for m, a in (("ours", 0.8), ("random", 0.7)) for v in levels),
+        *(runs("whole", [0.9, 0.9], variant=v, ratio=1.0) for v in levels),
+    )
+    experiment = grid(imbalance={"columns": {"t": "x"}, "levels": [1, 10]}, show={"columns": ["method", "variant"]})
+    text, names = written(experiment, scores, tmp_path)
+    ranks = text.split("## Mean ranks, accuracy")[1].split("##")[0]
+    assert "ours (10:1)" in ranks
+    assert "whole" not in ranks
+    assert "whole / 10:1" in text
+    assert {"report.html", "scores.parquet"} <= names
+
+
+def test_methods_that_share_no_table_are_shown_without_ranks(tmp_path: Path) -> None:
+    scores = together(runs("ours", [0.8, 0.8]), runs("random", [0.7, 0.7], table="b"))
+    text, names = written(grid(tables=["t", "b"]), scores, tmp_path)
+    assert "Mean ranks" not in text
+    assert "First, tied or behind" in text
+    assert "statistics.parquet" in names
+
+
+@pytest.mark.parametrize("figure", ["seconds", "ratios", "bars"])
+def test_when_nothing_finished_the_table_says_so(figure: str, tmp_path: Path) -> None:
+    show = {"metrics": ["condense_seconds" if figure == "seconds" else "accuracy"], "figure": figure}
+    text, names = written(grid(show=show), together(unfinished("ours"), unfinished("random", "OOM")), tmp_path)
+    assert "| OOT | OOM |" in text
+    assert "report.html" in names
+    assert any(name.startswith("figures/") for name in names) == (figure != "seconds")
+
+
+def test_the_time_on_all_rows_is_seen_beside_that_on_condensed_ones() -> None:
+    models = ("mlp", "tabr")
+    scores = together(*(runs(m, [0.8], model=j, ratio=r) for j in models for m, r in (("ours", 0.01), ("whole", 1.0))))
+    head, _, *body = table_of("training-time", scores)
+    assert head == "| table | ratio | model | metric | ours | whole |"
+    assert body[0] == "| t | 1 % | mlp | seconds to fit | 1 | 1 |"
+
+
+def test_a_whole_table_that_no_column_shows_has_rows() -> None:
+    scores = together(*(runs("ours", [0.8], variant=v) for v in ("ratio", "hfils")), runs("whole", [0.9], ratio=1.0))
+    assert "| t | 1 % | whole | accuracy | — | — | 90.0 |" in table_of("allocation", scores)
+
+
+def test_architectures_judge_methods_and_are_averaged(tmp_path: Path) -> None:
+    cells = (("ours", "mlp", 0.6), ("ours", "tabr", 0.9), ("random", "mlp", 0.7), ("random", "tabr", 0.5))
+    scores = together(*(runs(m, [a, a], model=j) for m, j, a in cells))
+    experiment = load_experiment("cross-architecture")
+    text, _ = written(experiment, scores, tmp_path)
+    accuracies = [line for line in text.split("##")[1].splitlines() if "| accuracy |" in line]
+    assert accuracies == [
+        "| t | 1 % | mlp | accuracy | <u>60.0 ± 0.0</u> | **70.0 ± 0.0** |",
+        "| t | 1 % | tabr | accuracy | **90.0 ± 0.0** | <u>50.0 ± 0.0</u> |",
+        "| t | 1 % | mean of models | accuracy | **75.0 ± 0.0** | <u>60.0 ± 0.0</u> |",
+    ]
+    # The mean is for the eye: it is no model of its own in any test.
+    assert "mean of models" not in text.split("## First, tied or behind")[1]
+    assert "mean of models" not in set(pd.read_parquet(tmp_path / "scores.parquet")["model"])
+
+
+def test_the_protocol_says_what_was_done() -> None:
+    told = protocol(grid(fewer_seeds={"t": 1}), FRAME, jobs=2)
+    assert all(part in told for part in ("70 % training, 10 % validation", "the same fifth", "2 processes", "1 on t"))
+    assert "rows with equal features" not in told
+    assert "rows with equal features" in protocol(grid(group_duplicates=True), FRAME)
+    scaling, timed = (protocol(load_experiment(name), FRAME, jobs=4) for name in ("scaling-rows", "time"))
+    assert "1,200,000 rows and 136 columns" in scaling
+    assert "recipe" not in timed
+    for text in (scaling, timed):
+        assert not any(part in text for part in ("start of the models", "side by side"))
+
+
+def test_the_worth_of_rows_is_written_with_its_mean_and_a_weak_whole_is_noticed(tmp_path: Path) -> None:
+    def scored(method: str, auc: float, rows: int, table: str) -> pd.DataFrame:
+        measured = {"auc": auc, "log_loss": 0.5, "brier": 0.1, "rows": rows}
+        return runs(method, [auc - 0.1] * 2, table=table, ratio=1.0 if method == "whole" else 0.01, **measured)
+
+    curve = {"random": (0.6, 10), "random_x5": (0.8, 50), "random_x50": (0.9, 500), "whole": (0.85, 1000)}
+    parts = [scored(name, *value, table) for table in ("adult", "higgs") for name, value in curve.items()]
+    scores = together(scored("ours", 0.8, 10, "adult"), scored("ours", 0.95, 10, "higgs"), *parts)
+    experiment = grid(tables=("adult", "higgs"), multiples=(1, 5, 50), show={"figure": "worth"})
+    text, names = written(experiment, scores, tmp_path)
+    text = text.replace("\\", "")
+    # Worth 5 on one table, and more than the curve of 50 on the other.
+    assert "| all tables | 1 % | ours | **> 16** (102.9 %) |" in text
+    assert "| tuning tables | 1 % | ours | **5** (94.1 %) |" in text
+    assert "| adult | 1 % | ours | **5** (94.1 %) |" in text
+    assert "| higgs | 1 % | ours | **> 50** (111.8 %) |" in text
+    assert "higgs: mlp on hcfe columns has 75.0 % accuracy on the whole table and 85.0 % on the ours rows" in text
+    assert "figures/auc-against-random-rows-adult-1.png" in names
+    # Samples of other sizes are a curve, no rivals.
+    assert "random_x5" not in text.partition("is no sound reference")[2]
+    assert pd.read_parquet(tmp_path / "worth.parquet")["contender"].unique().tolist() == ["ours"]

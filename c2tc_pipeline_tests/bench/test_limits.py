@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -38,19 +39,16 @@ def test_a_deadline_is_over_after_its_limit_and_not_before() -> None:
         limited.check("step 2")
 
 
-def test_an_estimate_may_reach_its_limit() -> None:
+def test_an_estimate_may_reach_its_limit_and_a_limit_must_be_one() -> None:
     check_memory("GM", 1e300, None)
     check_memory("MTT", 1e9, 1e9)
     with pytest.raises(OutOfMemory):
         check_memory("MTT", 2e9, 1e9)
-
-
-@pytest.mark.parametrize("limit", [0, -1, float("nan")])
-def test_a_limit_that_is_none(limit: float) -> None:
-    with pytest.raises(InputError, match="time_limit"):
-        Deadline("GM", limit)
-    with pytest.raises(InputError, match="memory_limit"):
-        check_memory("GM", 1, limit)
+    for limit in (0, -1, float("nan")):
+        with pytest.raises(InputError, match="time_limit"):
+            Deadline("GM", limit)
+        with pytest.raises(InputError, match="memory_limit"):
+            check_memory("GM", 1, limit)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +61,8 @@ def test_a_limit_that_is_none(limit: float) -> None:
     ],
 )
 def test_every_way_of_saying_that_memory_is_short(error: Exception) -> None:
-    def work() -> None:
-        raise error
-
     with pytest.raises(OutOfMemory) as caught:
-        within_memory("DM", work)
+        within_memory("DM", raising(error))
     assert "\n" not in str(caught.value)
 
 
@@ -100,10 +95,11 @@ def test_what_the_work_returns_comes_back() -> None:
     np.testing.assert_array_equal(outcome.value, rows * 2)
 
 
-def test_work_that_never_ends_is_out_of_time() -> None:
+def test_work_that_never_ends_is_out_of_time_and_leaves_no_process() -> None:
     outcome = limited(threading.Event().wait, seconds=0.2)
     assert (outcome.status, outcome.value) == ("OOT", None)
     assert "0.2 seconds" in outcome.reason
+    assert not multiprocessing.active_children()
 
 
 @linux
@@ -112,29 +108,29 @@ def test_more_memory_than_allowed_is_out_of_memory() -> None:
     assert outcome.status == "OOM"
 
 
-def test_a_process_that_the_system_kills_is_out_of_memory() -> None:
-    assert limited(lambda: os.kill(os.getpid(), signal.SIGKILL)).status == "OOM"
-
-
-def test_a_process_that_dies_otherwise_has_failed() -> None:
-    outcome = limited(lambda: os._exit(3))
-    assert (outcome.status, outcome.reason) == ("failed", "its process ended with exit code 3")
-
-
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [(OutOfTime("long"), "OOT"), (OutOfMemory("large"), "OOM"), (MemoryError(), "OOM"), (KeyError("x"), "failed")],
-)
-def test_what_a_method_says_itself_counts(error: Exception, status: str) -> None:
+def raising(error: Exception) -> Callable[[], None]:
     def work() -> None:
         raise error
 
-    assert limited(work).status == status
+    return work
 
 
-def test_no_process_is_left_behind() -> None:
-    limited(threading.Event().wait, seconds=0.1)
-    assert not multiprocessing.active_children()
+@pytest.mark.parametrize(
+    ("work", "status"),
+    [
+        (raising(OutOfTime("long")), "OOT"),
+        (raising(OutOfMemory("large")), "OOM"),
+        (raising(MemoryError()), "OOM"),
+        (raising(KeyError("x")), "failed"),
+        # The system kills what takes too much memory.
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "OOM"),
+        (lambda: os._exit(3), "failed"),
+    ],
+)
+def test_what_a_method_says_or_how_it_dies_counts(work: Callable[[], None], status: str) -> None:
+    outcome = limited(work)
+    assert outcome.status == status
+    assert outcome.reason
 
 
 HANGING_WORK = """

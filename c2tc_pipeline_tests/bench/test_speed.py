@@ -1,19 +1,23 @@
-"""The parts of the speed benchmark, its references, and a run as a whole."""
+"""The parts of the speed benchmark, its references, a run as a whole, and its document, table and figures."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
 
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench.experiments.spaces import string_categories
+from c2tc_pipeline.bench.reports.speed import noise_sentence, speed_markdown, write_speed
 from c2tc_pipeline.bench.speed import run as module
 from c2tc_pipeline.bench.speed import search
 from c2tc_pipeline.bench.speed.autoencoder import measure_autoencoder, train_dense
@@ -32,7 +36,6 @@ from c2tc_pipeline.bench.speed.run import (
 )
 from c2tc_pipeline.bench.speed.search import AUTHORS, cold_loss, geometric_mean, measure_search, printed_search
 from c2tc_pipeline.cli.job import condense_to_directory
-from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import Sgd
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
@@ -89,14 +92,6 @@ def test_a_run_is_too_noisy_by_its_quartiles(times: list[float], too_much: bool)
 def test_an_aim_that_a_cut_off_reference_may_still_reach_is_not_missed() -> None:
     told = [reaches(*given) for given in ((41, 40, True), (39, 40, True), (39, 40, False), (None, 40, False))]
     assert told == [True, None, False, None]
-
-
-def test_the_table_has_the_same_types_whatever_was_measured() -> None:
-    bare = to_frame([SpeedRow(part="stages", what="read")])
-    full = to_frame([SpeedRow(part="whole", what="all", seconds=2.0, reference_seconds=8.0, holds=True, ratio=0.1)])
-    assert list(bare.dtypes) == list(full.dtypes) == list(to_frame([]).dtypes)
-    assert full["times_faster"].tolist() == [4.0]
-    assert bare["times_faster"].isna().all()
 
 
 @pytest.fixture
@@ -189,9 +184,14 @@ def test_a_dense_autoencoder_learns_until_the_time_limit() -> None:
     assert len(train_dense(tables, categories, settings, time_limit=3.5, clock=lambda: next(ticks))) == 3
 
 
+def quiet(repeats: int = 1, **settings: Any) -> Bench:
+    """Return a stopwatch whose probe of the machine's noise takes no time."""
+    return Bench(repeats=repeats, probe=NoiseProbe(lambda: None), **settings)
+
+
 @pytest.fixture
 def bench() -> Bench:
-    return Bench(repeats=2, probe=NoiseProbe(lambda: None))
+    return quiet(2)
 
 
 def made_table(folder: Path, name: str = "made", *, rows: int = 300, words: bool = False) -> SpeedTable:
@@ -217,7 +217,7 @@ def complete(row: SpeedRow) -> None:
 def test_the_stages_are_those_of_the_command(tmp_path: Path, bench: Bench) -> None:
     rows = list(measure_stages(made_table(tmp_path), bench, condense_file=from_file, ratio=0.05))
     seconds = {row.what: row.seconds for row in rows if row.seconds is not None}
-    stages = ["read", "prepare", "encode", "curves", "allocate", "cluster", "decode", "write"]
+    stages = ["read", "prepare", "encode", "weigh", "curves", "allocate", "cluster", "decode", "write"]
     assert list(seconds) == [*stages, "from file to files"]
     assert all(row.repeats == 2 for row in rows[:-1])
     # The median of two is their mean, so that what is within the whole is less than the whole.
@@ -251,11 +251,10 @@ def test_the_search_is_compared_with_both_references(tmp_path: Path, bench: Benc
 
 def test_a_search_that_is_cut_off_is_a_lower_bound(tmp_path: Path) -> None:
     ticks = iter(range(10**6))
-    bench = Bench(repeats=1, time_limit=1.5, clock=lambda: next(ticks), probe=NoiseProbe(lambda: None))
+    bench = quiet(time_limit=1.5, clock=lambda: next(ticks))
     rows = list(measure_search({"made": made_table(tmp_path).encoded}, bench, ratios=(0.05,)))
     assert all(row.at_least for row in rows)
     assert rows[0].reference_objective is None
-    assert "stopped after 0 of its proposals, 1 k-means runs" in rows[0].note
     assert rows[-1].holds is not True
 
 
@@ -321,7 +320,7 @@ def test_epochs_that_are_not_timed_count_as_those_that_are(monkeypatch: pytest.M
 
     monkeypatch.setattr(Sgd, "step", spend(Sgd.step))
     monkeypatch.setattr(MlpClassifier, "build", spend(MlpClassifier.build))
-    bench = Bench(repeats=1, clock=lambda: seconds, probe=NoiseProbe(lambda: None))
+    bench = quiet(clock=lambda: seconds)
     # Three steps an epoch.
     X, codes = np.random.default_rng(0).random((5_000, 2)), np.arange(5_000) % 2
     extrapolated, _, described = time_training(bench, X, codes, recipe="paper", epochs=2)
@@ -333,56 +332,33 @@ def test_epochs_that_are_not_timed_count_as_those_that_are(monkeypatch: pytest.M
         time_training(bench, X[:100], codes[:100], recipe="default", epochs=2)
 
 
-def test_rivals_are_stopped_at_the_limit(tmp_path: Path) -> None:
+def test_rivals_are_stopped_at_the_limit_or_without_memory(tmp_path: Path) -> None:
     table = made_table(tmp_path)
-    patient = Bench(repeats=1, probe=NoiseProbe(lambda: None))
-    through_each = list(measure_rivals(table, patient, ratio=0.05, names=["dm"], steps=2))
-    assert [row.reference for row in through_each] == ["DM, relay FT-Transformer, as in the paper", "DM, relay MLP"]
+    through_each = list(measure_rivals(table, quiet(), ratio=0.05, names=["dm"], steps=2))
+    assert len(through_each) == 2
     for done in through_each:
         complete(done)
         assert not done.at_least
-    hasty = Bench(repeats=1, time_limit=1e-9, probe=NoiseProbe(lambda: None))
-    [stopped] = measure_rivals(table, hasty, ratio=0.05, names=["dm"], relays=["mlp"])
+    [stopped] = measure_rivals(table, quiet(time_limit=1e-9), ratio=0.05, names=["dm"], relays=["mlp"])
     assert stopped.at_least
     assert stopped.holds is not False
-    assert "limit" in stopped.note
-
-
-def test_a_rival_without_memory_has_no_time(tmp_path: Path, bench: Bench) -> None:
-    [row] = measure_rivals(made_table(tmp_path), bench, ratio=0.05, names=["dm"], relays=["mlp"], memory_limit=1.0)
+    [row] = measure_rivals(table, quiet(), ratio=0.05, names=["dm"], relays=["mlp"], memory_limit=1.0)
     assert row.times_faster is None
     assert row.holds is None
 
 
-Names = Sequence[str]
+def measure(data: Path | None, bench: Bench, *, parts: Sequence[str]) -> SpeedRun:
+    return measure_speed(data, condense_file=from_file, bench=bench, parts=parts, tables=())
 
 
-def never(*_: object) -> NoReturn:
-    raise AssertionError("nothing is condensed from files here")
-
-
-def measure(data: Path | None, bench: Bench | None = None, *, parts: Names = (), tables: Names = ()) -> SpeedRun:
-    bench = bench or Bench(repeats=1, probe=NoiseProbe(lambda: None))
-    return measure_speed(data, condense_file=never, bench=bench, parts=parts, tables=tables)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A folder with one of the tables, far too small."""
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    mixed_table(200).rename(columns={"outcome": "Delay"}).to_parquet(folder / "airlines.parquet")
-    return folder
-
-
-def test_parts_without_tables_are_left_out_with_a_sentence(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_without_tables_are_left_out_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One of the tables, far too small.
+    mixed_table(200).rename(columns={"outcome": "Delay"}).to_parquet(tmp_path / "airlines.parquet")
     monkeypatch.setattr(module, "warm_up", lambda *_: None)
     told: list[str] = []
     ticks = iter(range(10**6))
-    bench = Bench(
-        repeats=1, time_limit=0.5, report=told.append, clock=lambda: next(ticks), probe=NoiseProbe(lambda: None)
-    )
-    done = measure(data, bench, parts=["search", "rivals"])
+    bench = quiet(time_limit=0.5, report=told.append, clock=lambda: next(ticks))
+    done = measure(tmp_path, bench, parts=["search", "rivals"])
     assert set(done.rows["part"]) == {"search"}
     assert [sentence.partition(":")[0] for sentence in done.left_out] == ["search", "rivals"]
     assert "covertype.parquet, jannis.parquet" in done.left_out[0]
@@ -392,27 +368,73 @@ def test_parts_without_tables_are_left_out_with_a_sentence(data: Path, monkeypat
 
 
 def test_rows_of_noisy_moments_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(repeats=1, probe=NoiseProbe(lambda: None))
     rows = [SpeedRow(part="throughput", what=str(p), probe_seconds=p) for p in (0.05, 0.2)]
     monkeypatch.setattr(module, "warm_up", lambda bench, _: bench.probe.times.extend([0.05] * 9 + [0.2]))
     monkeypatch.setitem(PARTS, "throughput", module.Part((), lambda t, b, f: iter(rows)))
-    done = measure(None, bench, parts=["throughput"])
+    done = measure(None, quiet(), parts=["throughput"])
     assert done.rows["noisy"].tolist() == [False, True]
     assert "load_before" in done.facts()["machine"]
     assert not done.noise.too_much
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"parts": ["serch"]}, "'serch'"),
-        ({"tables": ["higgs"]}, "'higgs'"),
-        ({"parts": ["rivals"]}, r"has none of adult\.parquet"),
-        ({"tables": ["jannis"]}, r"has none of jannis\.parquet"),
-        ({"parts": ["rivals"], "tables": ["jannis"]}, "--tables"),
-    ],
-)
-def test_mistakes_are_told_before_anything_runs(data: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        measure(data, **options)
-    assert str(caught.value).count("\n") == 0
+MACHINE = {"cores": 2, "processor": "an *abacus*", "system": "", "python": "3", "versions": {}, "torch_threads": 2}
+
+
+SETTINGS = {"repeats": 3, "time_limit": 300.0}
+
+
+@pytest.fixture
+def done() -> SpeedRun:
+    compared: dict[str, Any] = {"reference": "theirs", "reference_seconds": 30.0, "at_least": True, "aim": "40 x"}
+    objectives: dict[str, Any] = {"objective": 7.0, "reference_objective": 8.0}
+    rows = [
+        SpeedRow(part="stages", table="covertype", what="read|it", seconds=1.5, noisy=True, note="cold"),
+        SpeedRow(part="search", table="jannis", what="optimal", seconds=0.5, holds=True, **compared, **objectives),
+        SpeedRow(part="whole", what="all", seconds=3.0, reference="MLP", reference_seconds=2.0, aim="2 x", holds=False),
+        SpeedRow(part="rivals", what="ours", seconds=3.0, reference="DM", aim="100 x"),
+    ]
+    return SpeedRun(to_frame(rows), Noise.of([0.05] * 8), MACHINE, SETTINGS, ("rivals: left out.",))
+
+
+def test_the_document_says_what_holds(done: SpeedRun) -> None:
+    text = speed_markdown(done, command="c2tc bench speed")
+    lines = {line.split(" | ")[1]: line for line in text.splitlines() if line.startswith("| ") and "---" not in line}
+    assert "1 of 3 aims are reached; 1 can't be told." in text
+    assert r"read\|it" in next(name for name in lines if name.startswith("read"))
+    assert "noisy; cold" in lines[r"read\|it"]
+    assert "at least 60" in lines["optimal"]
+    assert "objective 7 against 8" in lines["optimal"]
+    assert "| yes |" in lines["optimal"]
+    assert "| no |" in lines["all"]
+    assert "can't be told" in lines["ours"]
+    assert r"an \*abacus\*" in text
+    assert "rivals\\: left out." in text
+    assert "`c2tc bench speed`" in text
+
+
+def test_a_noisy_run_says_so() -> None:
+    steady, noisy = (Noise.of([0.05, 0.05, most, most]) for most in (0.05, 0.1))
+    text = speed_markdown(SpeedRun(to_frame([]), noisy, MACHINE, SETTINGS))
+    assert noise_sentence(noisy) in text
+    assert noise_sentence(steady) not in text
+
+
+@pytest.mark.parametrize(("load", "said"), [(None, False), (0.1, False), (1.9, True)])
+def test_a_machine_that_others_use_is_told(done: SpeedRun, load: float | None, said: bool) -> None:
+    busy = dataclasses.replace(done, machine={**MACHINE, "load_before": load})
+    assert ("1.9 processes" in speed_markdown(busy)) is said
+
+
+def test_the_files_have_pictures_of_comparisons(done: SpeedRun, tmp_path: Path) -> None:
+    write_speed(done, tmp_path)
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"search", "whole"}
+    assert (tmp_path / "figures/search.png").read_bytes()[:4] == b"\x89PNG"
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "speed.parquet"), done.rows)
+    facts = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
+    assert facts["machine"]["cores"] == 2
+    assert facts["noise"]["too_much"] is False
+    assert "(figures/search.png)" in (tmp_path / "speed.md").read_text(encoding="utf-8")
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    write_speed(dataclasses.replace(done, rows=done.rows.iloc[:1]), bare)
+    assert not (bare / "figures").exists()

@@ -17,10 +17,11 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_validator, model_validator
 
-from c2tc_pipeline.bench.experiments.spaces import SPACES
-from c2tc_pipeline.bench.rivals import COSTLY, RIVALS
+from c2tc_pipeline.bench.experiments.spaces import ORIGINAL, SPACES
+from c2tc_pipeline.bench.rivals import COSTLY, RIVALS, SAME_CLASSES
+from c2tc_pipeline.common.defaults import CATALOGUE
 from c2tc_pipeline.common.errors import InputError, closest
-from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.evaluation.models import MODELS
 from c2tc_pipeline.evaluation.training import RECIPES
 from c2tc_pipeline.tables.catalogue import load_catalogue
@@ -30,6 +31,10 @@ from c2tc_pipeline.tables.strict_yaml import load_yaml
 GRIDS = Path(__file__).parent / "grids"
 PAPER_TABLES = Path(__file__).parent / "paper_tables.yaml"
 PAPER_NUMBERS = Path(__file__).parent / "paper_numbers.csv"
+TUNING_TABLES = ("departures", "adult", "electricity", "diabetes130us", "covertype")
+DEFAULT_TABLE = "departures"
+REPORTING_TABLES = ("airlines", "road_safety", "jannis", "higgs", "microsoft")
+"""Settings are chosen on the tuning tables; the others are for reporting only."""
 OURS = "ours"
 Setting = bool | int | float | str
 Positive = Annotated[float, Field(gt=0)]
@@ -42,13 +47,14 @@ class _Part(BaseModel):
 class Contender(_Part):
     """A method with its settings; ``variant`` tells it from the same method with other settings.
 
-    ``spaces`` replaces the column spaces of the experiment.
+    With ``class_mix: ours`` a rival makes as many rows of each class as ours does, and each class has the same weight
+    in training.
     """
 
     method: str
     variant: str = ""
     settings: dict[str, Setting] = Field(default_factory=dict)
-    spaces: tuple[str, ...] = ()
+    class_mix: Literal["own", "ours"] = "own"
 
     @field_validator("method")
     @classmethod
@@ -56,6 +62,22 @@ class Contender(_Part):
         if method != OURS and method not in RIVALS:
             raise ValueError(f"there is no method {method!r}; {closest(method, (OURS, *RIVALS))}")
         return method
+
+    @model_validator(mode="after")
+    def _mix_fits_the_method(self) -> Self:
+        if self.class_mix == "ours" and self.method == "random":
+            raise ValueError(f"uniform rows have no class mix to set; name the method {SAME_CLASSES!r}")
+        return self
+
+    @property
+    def has_our_classes(self) -> bool:
+        """Whether this is a rival with the class counts and class weights of ours."""
+        return self.method == SAME_CLASSES or (self.class_mix == "ours" and self.method != OURS)
+
+    def with_our_classes(self) -> Contender:
+        """Return the same rival with our class mix."""
+        variant = ", ".join(filter(None, [self.variant, "our classes"]))
+        return self.model_copy(update={"class_mix": "ours", "variant": variant})
 
 
 class Imbalance(_Part):
@@ -86,18 +108,18 @@ class Show(_Part):
     """Layout of the scores: what is side by side, which metrics, and which figure is drawn."""
 
     columns: tuple[Literal["method", "space", "variant", "model"], ...] = ("method",)
-    metrics: tuple[Literal["accuracy", "macro_f1", "condense_seconds", "fit_seconds", "objective"], ...] = (
-        "accuracy",
-        "macro_f1",
-    )
-    figure: Literal["ratios", "bars", "lines", "seconds", "scaling", "none"] = "none"
+    metrics: tuple[
+        Literal["accuracy", "macro_f1", "auc", "log_loss", "brier", "condense_seconds", "fit_seconds", "objective"],
+        ...,
+    ] = ("accuracy", "macro_f1")
+    figure: Literal["ratios", "bars", "lines", "front", "worth", "seconds", "scaling", "none"] = "none"
 
 
 class Experiment(_Part):
     """A table or a figure as a grid.
 
-    Every seed is a split, a condensation of its training rows and an initialisation of the models. Splits of one table
-    share rows, so that seeds are not independent of each other.
+    Every seed is a split of the rows that are not for testing, a condensation of its training rows and an
+    initialisation of the models. Splits of one table share rows, so that seeds are not independent of each other.
 
     Parameters
     ----------
@@ -108,21 +130,31 @@ class Experiment(_Part):
     ratios : tuple of float
         Condensed rows as shares of the training rows.
     spaces : tuple of str
-        Column spaces; see :data:`~c2tc_pipeline.bench.experiments.spaces.SPACES`.
+        Column spaces; see :data:`~c2tc_pipeline.bench.experiments.spaces.SPACES`. ``original`` beside them is for rows
+        that are condensed in the first space, and models that take them in the source's columns.
     methods : tuple of Contender
         In a file a name alone stands for the method with its defaults, ``rivals`` for all rivals of moderate cost,
         ``matching`` for the costly ones, and ``sweep`` for one contender per value of a setting.
+    class_mix : tuple of {"own", "ours"}
+        Whether rivals divide the rows over the classes in their own way, as ours does, or each in both ways.
+    multiples : tuple of float
+        Sizes of random samples, in multiples of the condensed rows, that the worth of a condensed row is measured by.
+    most_multiple : dict of str to float
+        The largest multiple for models that take long.
     models : tuple of str
         Models that are trained on condensed rows; none where only seconds count.
     seeds, first_seed, model_seeds : int
         Repetitions, the seed of the first one, and models trained in each of them.
+    fewer_seeds : dict of str to int
+        The repetitions of tables that take long.
     judged_on : {"test", "validation"}
-        The rows that models are scored on. Settings are chosen on validation rows, so that test rows are fresh when
-        the choice is judged; ``gamma: auto`` has then seen the rows that it is scored on.
+        The rows that models are scored on. Settings are chosen on validation rows of :data:`TUNING_TABLES`, so that
+        test rows and all other tables are fresh when the choice is judged; ``gamma: auto`` has then seen the rows that
+        it is scored on.
     recipe : str
         How networks are trained.
-    whole : bool
-        Whether the models are trained on the whole table, too.
+    whole : bool or int
+        Whether the models are trained on the whole table, too, or with how many of the seeds.
     time_limit, memory_limit : float
         Seconds and gigabytes of one condensation before it counts as out of time or memory.
     group_duplicates : bool
@@ -145,12 +177,16 @@ class Experiment(_Part):
     spaces: Annotated[tuple[str, ...], Field(min_length=1)] = ("hcfe",)
     methods: Annotated[tuple[Contender, ...], Field(min_length=1)]
     models: tuple[str, ...] = ("mlp",)
+    class_mix: Annotated[tuple[Literal["own", "ours"], ...], Field(min_length=1)] = ("own",)
+    multiples: tuple[Positive, ...] = ()
+    most_multiple: dict[str, Positive] = Field(default_factory=dict)
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 5
+    fewer_seeds: dict[str, StrictInt] = Field(default_factory=dict)
     model_seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 1
     first_seed: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = 0
     judged_on: Literal["test", "validation"] = "test"
     recipe: str = "default"
-    whole: bool = True
+    whole: bool | StrictInt = True
     time_limit: Positive = 3_600
     memory_limit: Positive = 16
     group_duplicates: bool = False
@@ -169,7 +205,7 @@ class Experiment(_Part):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for names, known, what in (
-            (self.all_spaces, SPACES, "column space"),
+            (self.spaces, (*SPACES, ORIGINAL), "column space"),
             (self.models, MODELS, "model"),
             ((self.recipe,), RECIPES, "recipe"),
         ):
@@ -182,6 +218,13 @@ class Experiment(_Part):
                 raise ValueError(f"method {method!r} is listed twice as {variant!r}; give each a variant of its own")
         if not self.tables and self.scaling is None:
             raise ValueError("it names no tables; add some")
+        if not self.encodings:
+            raise ValueError(f"it needs a column space beside {ORIGINAL!r} to condense in; add one")
+        for table in REPORTING_TABLES:
+            if self.judged_on == "validation" and table in self.tables:
+                raise ValueError(
+                    f"table {table!r} is for reporting only; choose settings on {', '.join(TUNING_TABLES)}"
+                )
         skewed = self.tables if self.imbalance is None else self.imbalance.columns
         for table in self.tables:
             if table not in skewed:
@@ -189,9 +232,18 @@ class Experiment(_Part):
         return self
 
     @property
-    def all_spaces(self) -> list[str]:
-        """The column spaces of the experiment and of its contenders."""
-        return list(dict.fromkeys([*self.spaces, *(space for c in self.methods for space in c.spaces)]))
+    def encodings(self) -> list[str]:
+        """The column spaces that rows are condensed in."""
+        return [space for space in self.spaces if space != ORIGINAL]
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """The methods, with the class mixes of the experiment; ours and random rows have one mix each."""
+        alone = (OURS, "random", "stratified", SAME_CLASSES)
+        found = [c for c in self.methods if "own" in self.class_mix or c.method in alone]
+        if "ours" in self.class_mix:
+            found += [c.with_our_classes() for c in self.methods if c.method not in alone]
+        return found
 
     def restricted(self, *, methods: tuple[str, ...] = (), without: tuple[str, ...] = (), **changes: Any) -> Experiment:
         """Return the same experiment with only some methods, and with other values of fields.
@@ -272,8 +324,8 @@ def tables_of(
 ) -> dict[str, TableSpec]:
     """Return the tables of an experiment with sources that can be opened.
 
-    They are the paper's, as Parquet files in the folder ``data``, or those of a catalogue. Raises InputError when a
-    table is not there.
+    They are the paper's, as Parquet files in the folder ``data``, and the default table, or those of a catalogue.
+    Raises InputError when a table is not there.
     """
     if experiment.scaling is not None:
         return {}
@@ -297,9 +349,15 @@ def tables_of(
 
 
 def paper_table(name: str, data: Path) -> TableSpec:
-    """Return the description of one of the paper's tables, with its Parquet file in a folder as the source."""
+    """Return the description of one of the paper's tables, with its Parquet file in a folder as the source.
+
+    The default table is found in the default catalogue where the folder lacks it.
+    """
     spec = load_catalogue(PAPER_TABLES).table(name)
-    return spec.model_copy(update={"source": str(data / spec.source)})
+    source = data / spec.source
+    if not source.is_file() and name == DEFAULT_TABLE and CATALOGUE.is_file():
+        source = CATALOGUE.parent / spec.source
+    return spec.model_copy(update={"source": str(source)})
 
 
 def paper_numbers(experiment: str) -> pd.DataFrame | None:

@@ -6,6 +6,7 @@ Every cell is cached as soon as it is done, so that an experiment that was stopp
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import multiprocessing
 import os
@@ -22,7 +23,7 @@ import pandas as pd
 
 from c2tc_pipeline.bench.experiments.cells import Group, condense_split, groups_of, run_group
 from c2tc_pipeline.bench.experiments.grid import Experiment
-from c2tc_pipeline.bench.experiments.spaces import EncodedSplit, synthetic_rows, training_size
+from c2tc_pipeline.bench.experiments.spaces import ORIGINAL, EncodedSplit, synthetic_rows
 from c2tc_pipeline.bench.limits import die_with_parent
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import one_thread
@@ -44,6 +45,9 @@ COLUMNS = {
     "status": "str",
     "accuracy": "float64",
     "macro_f1": "float64",
+    "auc": "float64",
+    "log_loss": "float64",
+    "brier": "float64",
     "objective": "float64",
     "condense_seconds": "float64",
     "fit_seconds": "float64",
@@ -51,8 +55,8 @@ COLUMNS = {
 }
 """The tidy table: one row per trained model, or per condensation where there was none to train."""
 
-Progress = Callable[[float, float], Any]
-"""Called with (work done, work in all), in units of relative cost."""
+Progress = Callable[[int, int], Any]
+"""Called with (training sets done, training sets in all)."""
 
 
 def run_experiment(
@@ -76,7 +80,7 @@ def run_experiment(
     jobs : int, optional
         Processes, by default one per core, or one where seconds count; 0 runs everything in this process.
     progress : callable, optional
-        Called with work done and work in all.
+        Called with training sets done and training sets in all.
 
     Returns
     -------
@@ -86,40 +90,32 @@ def run_experiment(
     """
     if experiment.scaling is not None:
         return _tidy(experiment, _run_scaling(experiment, progress))
-    sizes = {name: training_size(spec) for name, spec in specs.items() if name in experiment.tables}
-    efforts = [
-        (group, group.effort(*sizes[group.spec.name])) for group in groups_of(experiment, specs, uuid.uuid4().hex)
-    ]
-    # Seed by seed, so that an experiment that is stopped has whole repetitions; the longest first, so that in the end
-    # no process is left alone with one.
-    groups = [group for group, _ in sorted(efforts, key=lambda pair: (pair[0].seed, -pair[1]))]
-    total = sum(effort for _, effort in efforts)
-    done = 0.0
+    groups = groups_of(experiment, specs, uuid.uuid4().hex)
+    total = sum(group.training_sets() for group in groups)
+    finished = itertools.count(1)
 
-    def add(effort: float) -> None:
-        nonlocal done
-        done = min(done + effort, total)
-        progress(done, total)
+    def done() -> None:
+        progress(next(finished), total)
 
     progress(0, total)
     if jobs == 0:
         with one_thread():
-            results = [run_group(group, cache_dir=cache_dir, done=add) for group in groups]
+            results = [run_group(group, cache_dir=cache_dir, done=done) for group in groups]
     else:
         jobs = 1 if experiment.timed else jobs or os.cpu_count() or 1
-        results = _in_processes(groups, cache_dir, jobs, add)
+        results = _in_processes(groups, cache_dir, jobs, done)
     progress(total, total)
     return _tidy(experiment, [row for rows in results for row in rows])
 
 
 def _in_processes(
-    groups: list[Group], cache_dir: Path | None, jobs: int, add: Callable[[float], None]
+    groups: list[Group], cache_dir: Path | None, jobs: int, done: Callable[[], None]
 ) -> list[list[dict[str, Any]]]:
     # Spawned processes: a fork could inherit locks of threads that it does not have.
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
-    efforts = context.Queue()
-    pool = ProcessPoolExecutor(min(jobs, len(groups)), mp_context=context, initializer=_start, initargs=(efforts,))
+    news = context.Queue()
+    pool = ProcessPoolExecutor(min(jobs, len(groups)), mp_context=context, initializer=_start, initargs=(news,))
     try:
         futures = [pool.submit(_run_in_worker, group, cache_dir) for group in groups]
         left = set(futures)
@@ -129,7 +125,8 @@ def _in_processes(
                 future.result()
             with contextlib.suppress(queue.Empty):
                 while True:
-                    add(efforts.get_nowait())
+                    news.get_nowait()
+                    done()
         return [future.result() for future in futures]
     except BrokenProcessPool:
         raise InputError(
@@ -143,22 +140,22 @@ def _in_processes(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        efforts.close()
+        news.close()
 
 
-_efforts: Any = None
+_news: Any = None
 
 
-def _start(efforts: Any) -> None:
-    global _efforts
+def _start(news: Any) -> None:
+    global _news
     die_with_parent()
-    _efforts = efforts
+    _news = news
 
 
 def _run_in_worker(group: Group, cache_dir: Path | None) -> list[dict[str, Any]]:
     # One thread per process: there are as many processes as cores, and a process without threads can be forked.
     with one_thread():
-        return run_group(group, cache_dir=cache_dir, done=_efforts.put)
+        return run_group(group, cache_dir=cache_dir, done=lambda: _news.put(None))
 
 
 def _run_scaling(experiment: Experiment, progress: Progress) -> list[dict[str, Any]]:
@@ -201,7 +198,7 @@ def _run_scaling(experiment: Experiment, progress: Progress) -> list[dict[str, A
                 "method": contender.method,
                 "variant": ", ".join(filter(None, [contender.variant, f"{scaling.vary}={size}"])),
                 "seed": seed,
-                "rows": 0 if made.rows is None else len(made.rows),
+                "rows": made.size,
                 "status": made.status,
                 "reason": made.reason,
                 "objective": made.objective,
@@ -219,7 +216,7 @@ def _tidy(experiment: Experiment, rows: list[dict[str, Any]]) -> pd.DataFrame:
     # In the order of the grid, however the processes came to an end; variants stay as they were made.
     orders = {
         "table": list(experiment.tables),
-        "space": experiment.all_spaces,
+        "space": [*experiment.encodings, ORIGINAL],
         "method": list(dict.fromkeys(contender.method for contender in experiment.methods)),
         "model": list(experiment.models),
     }

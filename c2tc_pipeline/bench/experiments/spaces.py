@@ -6,8 +6,9 @@ All uses of the condensation's and the tables' internals in the bench are here, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,21 +21,23 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.stages import StageClock
-from c2tc_pipeline.condensation.steps import encode, fit_encoder
+from c2tc_pipeline.condensation.steps import assemble, encode, fit_encoder, weigh_columns
+from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.strings import Vocabulary
 from c2tc_pipeline.encoding.target import TargetEncoder
-from c2tc_pipeline.evaluation.trial import LabelledRows, class_codes
+from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.tables.blocks import Blocks, peek_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.category_counts import mixed_bits
 from c2tc_pipeline.tables.roles import Role
-from c2tc_pipeline.tables.spec import TableSpec
+from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
 from c2tc_pipeline.tables.statistics import typed_columns
-from c2tc_pipeline.tables.table import Table, learn_table
+from c2tc_pipeline.tables.table import Table, known_codes, learn_table
 
 if TYPE_CHECKING:
     from c2tc_pipeline.bench.experiments.grid import Shape
@@ -57,25 +60,66 @@ _RANK = 12
 _CENTRES_PER_CLASS = 8
 
 
+ENCODED = "encoded"
+ORIGINAL = "original"
+"""Kinds of columns that models are trained on: those of the encoder's space, or the source's own."""
+
+# One row in so many is a test row, and one in so many of the others a validation row.
+_ROWS_PER_TEST_ROW = 5
+_VALIDATION = 1 / 8
+
+
 @dataclass(frozen=True)
 class EncodedSplit:
-    """The three parts of a table in one column space; a class that training rows lack has the code ``classes``."""
+    """The three parts of a table in one column space; a class that training rows lack has the code ``classes``.
+
+    Training rows are in the order of their classes. ``original`` has the same rows in the source's columns, by the
+    names of the parts; it is empty where they are not asked for. ``source`` is absent for synthetic rows.
+    """
 
     train: LabelledRows
     validation: LabelledRows
     test: LabelledRows
     classes: int
+    original: Mapping[str, LabelledRows] = field(default_factory=dict)
+    source: tuple[Table, TableEncoder, EncodedRows] | None = None
 
-    @cached_property
-    def known_validation(self) -> LabelledRows:
-        """Validation rows of classes that training rows have."""
-        kept = self.validation.codes < self.classes
-        return LabelledRows(self.validation.X[kept], self.validation.codes[kept])
+    def part(self, name: str) -> dict[str, LabelledRows]:
+        """Return a part, such as "train", by kind of columns."""
+        encoded: LabelledRows = getattr(self, name)
+        return {ENCODED: encoded, **({ORIGINAL: self.original[name]} if self.original else {})}
 
     @cached_property
     def visible(self) -> str:
         """The hash of all that a method may see, which does not include test rows."""
-        return hash_json([self.train.digest, self.validation.digest, self.classes])
+        seen = [*self.part("train").values(), *self.part("validation").values()]
+        return hash_json([*(rows.digest for rows in seen), self.classes])
+
+    def condensed(self, condenser: Condenser) -> tuple[CondensedTable, float]:
+        """Condense the training rows; return the condensed table and the seconds without its assembly."""
+        assert self.source is not None
+        table, encoder, rows = self.source
+        clock = StageClock()
+        condenser.check_classes(table.classes, table.class_rows)
+        started = time.perf_counter()
+        encoded = weigh_columns(rows, encoder, condenser.column_weights, seed=condenser.random_state)
+        plan = condenser.plan(encoded, clock=clock)
+        clusters = condenser.cluster(encoded, plan, clock=clock)
+        seconds = time.perf_counter() - started
+        return assemble(table, encoder, encoded, plan, clusters, condenser, name="", clock=clock), seconds
+
+
+def is_test_row(frame: pd.DataFrame, label: str, *, group_duplicates: bool = False) -> np.ndarray:
+    """Return a mask of about a fifth of the rows, by a hash of the row's number, or of its features.
+
+    The features decide with ``group_duplicates``, so that equal rows are on one side. Nothing else decides, so that a
+    test row is never used for anything else, whatever the seed.
+    """
+    if group_duplicates:
+        hashes = pd.util.hash_pandas_object(frame.drop(columns=label), index=False).to_numpy()
+    else:
+        hashes = mixed_bits(np.arange(len(frame), dtype=np.uint64))
+    return np.asarray(hashes % np.uint64(_ROWS_PER_TEST_ROW) == 0)
 
 
 def encode_split(
@@ -85,34 +129,51 @@ def encode_split(
     seed: int,
     group_duplicates: bool = False,
     skew: tuple[str, float] | None = None,
+    original: bool = False,
     cache_dir: Path | None = None,
 ) -> EncodedSplit:
     """Read and split a table, fit the encoder of a space to the training rows, and encode all three parts.
 
-    ``seed`` determines split and encoder; ``skew`` is a column and a level for :func:`imbalanced_rows`; ``cache_dir``
-    keeps autoencoder weights.
+    Test rows are those of :func:`is_test_row`, set apart before anything else; ``seed`` divides the others and
+    determines the encoder. ``skew`` is a column and a level for :func:`imbalanced_rows`; ``original`` keeps the source
+    columns, too; ``cache_dir`` keeps autoencoder weights.
     """
     grouped = group_duplicates or spec.split.group_duplicates
-    chosen = spec.split.model_copy(update={"seed": seed, "group_duplicates": grouped})
-    table = learn_table(Blocks.of_source(spec.source), label=spec.label, roles=spec.roles, split=chosen)
+    frame = read_table(spec.source)
+    if spec.label not in frame:
+        raise InputError(f"There is no label column {spec.label!r} in table {spec.name!r}; correct its description.")
+    tested = is_test_row(frame, spec.label, group_duplicates=grouped)
+    split = SplitSettings(seed=seed, validation=_VALIDATION, test=0, group_duplicates=grouped)
+    table = learn_table(Blocks.of_frame(frame[~tested]), label=spec.label, roles=spec.roles, split=split)
+    sides = {"train": table.read("train"), "validation": table.read("validation"), "test": frame[tested]}
     fitted = table
     if skew is not None:
-        rows = imbalanced_rows(table.read("train"), spec.label, *skew, seed=seed)
+        sides["train"] = imbalanced_rows(sides["train"], spec.label, *skew, seed=seed)
         decided = {name: column.role for name, column in table.roles.items()}
-        fitted = learn_table(Blocks.of_frame(rows), label=spec.label, roles=decided)
+        fitted = learn_table(Blocks.of_frame(sides["train"]), label=spec.label, roles=decided)
     encoder = fit_encoder(SPACES[space](seed, cache_dir), fitted)
-    classes = fitted.classes[fitted.class_rows > 0]
-
-    def encoded(side: str, source: Table) -> LabelledRows:
-        numbers = class_codes(source.classes, classes)
-        blocks = list(source.rows(side, source.statistics.kept))
-        if not blocks:
-            return LabelledRows(np.empty((0, len(encoder.get_feature_names_out())), np.float32), numbers[:0])
-        X = np.concatenate([encoder.encode_rows(block.frame) for block in blocks])
-        return LabelledRows(X, numbers[np.concatenate([block.codes for block in blocks])])
-
+    encoded = encode(encoder, fitted)
+    sides = {name: side[side[spec.label].notna()] for name, side in sides.items()}
+    codes = {name: known_codes(side[spec.label], fitted.classes) for name, side in sides.items()}
+    parts = {
+        name: LabelledRows(encoder.encode_rows(sides[name][fitted.statistics.kept]), codes[name])
+        for name in ("validation", "test")
+    }
+    # A method may use validation rows of the classes that it condenses.
+    known = codes["validation"] < len(fitted.classes)
+    held = (parts["validation"].X[known], codes["validation"][known]) if known.any() else None
+    encoded = replace(encoded, validation=held)
+    shown = {}
+    if original:
+        features = list(encoder.feature_names_in_)
+        shown = {name: LabelledRows(side[features].reset_index(drop=True), codes[name]) for name, side in sides.items()}
+        shown["train"] = shown["train"].take(np.argsort(codes["train"], kind="stable"))
     return EncodedSplit(
-        encoded("train", fitted), encoded("validation", table), encoded("test", table), classes=len(classes)
+        LabelledRows(np.asarray(encoded.X), encoded.codes()),
+        **parts,
+        classes=len(fitted.classes),
+        original=shown,
+        source=(fitted, encoder, encoded),
     )
 
 
@@ -139,12 +200,6 @@ def imbalanced_rows(frame: pd.DataFrame, label: str, column: str, level: float, 
             repeats = np.tile(half, count // max(len(half), 1))
             drawn += [repeats, rng.permutation(half)[: count - len(repeats)]]
     return frame.iloc[np.sort(np.concatenate(drawn))]
-
-
-def training_size(spec: TableSpec) -> tuple[int, int]:
-    """Return about how many training rows and how many columns a table has, from its header."""
-    header = peek_table(spec.source)
-    return round(0.8 * (header.rows or 50_000)), len(header.columns)
 
 
 def encode_sorted(frame: pd.DataFrame, spec: TableSpec) -> EncodedRows:

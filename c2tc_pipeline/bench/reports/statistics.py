@@ -10,6 +10,7 @@ import pandas as pd
 
 from c2tc_pipeline.bench.reports.table import metric_name
 from c2tc_pipeline.bench.statistics.comparisons import LEVEL, TEST_TO_TRAIN, Ranking
+from c2tc_pipeline.bench.statistics.runs import ERRORS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
 
@@ -99,6 +100,11 @@ def standings_table(found: pd.DataFrame) -> ShownTable:
         by_name = part["standing"].value_counts()
         listed = ", ".join(f"{name} {by_name[name]}" for name in _STANDINGS if name in by_name)
         counts.append(f"{wording.shortened(space, 60)}, {metric_name(metric)}: {listed} of {len(part)}")
+
+    def difference(row: Row) -> str:
+        error = "" if math.isnan(row["error"]) else f" ± {100 * row['error']:.1f}"
+        return points(row["difference"]) + error
+
     return _table(
         found,
         {
@@ -106,12 +112,14 @@ def standings_table(found: pd.DataFrame) -> ShownTable:
             "ours": lambda row: wording.percentage(row["ours_mean"], row["ours_std"]),
             "best": lambda row: wording.printable(row["best"]),
             "its score": lambda row: _percent(row["best_mean"]),
+            "ours less the best rival": difference,
             "standing": lambda row: Cell(row["standing"], "best" if row["standing"] == "first" else ""),
             "behind": lambda row: wording.printable(row["behind"]),
             "unfinished": lambda row: wording.printable(row["unfinished"]),
         },
-        f"{'; '.join(counts)}. Tied: no rival is ahead by more than one standard deviation (the root of the mean of "
-        "both variances). Behind: the rivals that are.",
+        f"{'; '.join(counts)}. First: strictly above every rival. Tied: no rival is ahead by more than {ERRORS} "
+        "standard errors of the difference, paired over the runs. Behind: the rivals that are. Differences are in "
+        "percentage points, ± one standard error.",
         left=("best", "standing", "behind", "unfinished"),
     )
 
@@ -138,16 +146,9 @@ def regret_table(summary: pd.DataFrame) -> ShownTable:
     )
 
 
-def comparisons_table(comparisons: pd.DataFrame, *, test_to_train: float = TEST_TO_TRAIN) -> ShownTable:
-    """Return the paired tests of ours against each rival, unit by unit; both arguments as in ``compare``."""
-    splits = "Random splits of a table share most of their training rows: "
-    if test_to_train:
-        splits += (
-            f"t has the variance of Nadeau and Bengio (2003), 1/n + test/train with {test_to_train:.3g} for "
-            "test/train; Wilcoxon's test takes no account of it, and its p-values are too small."
-        )
-    else:
-        splits += "t and Wilcoxon's test take no account of it, and their p-values are too small."
+def comparisons_table(comparisons: pd.DataFrame) -> ShownTable:
+    """Return the paired tests of ours against each rival, unit by unit; ``comparisons`` comes from ``compare``."""
+    every = bool((comparisons["runs"] > comparisons["pairs"]).any())
     return _table(
         comparisons,
         {
@@ -157,11 +158,15 @@ def comparisons_table(comparisons: pd.DataFrame, *, test_to_train: float = TEST_
             "won : lost": _won_lost,
             "p, t": _significance("t_p_holm"),
             "p, Wilcoxon": _significance("wilcoxon_p_holm"),
+            **({"runs": _count("runs"), "p, all runs": _significance("runs_p")} if every else {}),
             "note": lambda row: wording.printable(row["note"]),
         },
         "Ours less the rival in percentage points, paired over split and condensation seed after averaging over model "
         "seeds. P-values are two-sided and corrected by Holm over tables, ratios and models, for each rival, space and "
-        f"metric; bold: below {LEVEL}. {splits}",
+        f"metric; bold: below {LEVEL}. Random splits of a table share most of their training rows: t has the variance "
+        f"of Nadeau and Bengio (2003), 1/n + test/train with {TEST_TO_TRAIN:.3g} for test/train; Wilcoxon's test takes "
+        "no account of it, and its p-values are too small."
+        + (" All runs: the paper's t-test over every model of every condensation, uncorrected." if every else ""),
         left=("note",),
     )
 

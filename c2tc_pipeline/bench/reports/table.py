@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,22 @@ import pandas as pd
 from c2tc_pipeline.bench.rivals import COSTLY
 from c2tc_pipeline.bench.statistics.runs import CELL, MEAN_OF_MODELS, WHOLE, cell_scores, named_contenders, paper_space
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
+    "auc": "AUC",
+    "log_loss": "log-loss",
+    "brier": "Brier score",
     "condense_seconds": "seconds to condense",
     "fit_seconds": "seconds to fit",
 }
 DIMENSIONS = ("table", "ratio", "model", "space", "method", "variant")
+PERCENT = (*METRICS, "auc")
+"""Metrics that are shown in percent, and better when higher."""
 PARTLY = "†"
 STATUSES = {"OOT": "out of time", "OOM": "out of memory", "failed": "ended in an error"}
 
@@ -36,30 +41,23 @@ def metric_name(metric: Any) -> str:
 class Layout:
     """Which columns of the scores are rows of the table (each metric is a row of its own) and which are columns.
 
-    ``paper`` puts the paper's numbers in brackets or in a column of their own; ``names`` maps values to titles.
+    The paper's numbers are in brackets.
     """
 
     rows: Sequence[str] = ("table", "ratio")
-    columns: str | Sequence[str] = ("method",)
+    columns: Sequence[str] = ("method",)
     metrics: Sequence[str] = METRICS
-    paper: Literal["brackets", "column"] = "brackets"
-    names: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def across(self) -> tuple[str, ...]:
-        """The dimensions of the columns, always as a tuple."""
-        return (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The dimensions of rows and columns."""
-        return (*self.rows, *self.across)
+        return (*self.rows, *self.columns)
 
     def name(self, dimension: str, value: Any) -> str:
         """Return the title of a value; an empty variant is ``"full"``."""
         if dimension == "ratio":
             return wording.share(float(value))
-        return self.names.get(str(value), str(value) or "full")
+        return str(value) or "full"
 
     def title(self, dimensions: Sequence[str], key: Sequence[Any]) -> str:
         """Return the title of a column."""
@@ -121,9 +119,9 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
     printed = _printed(paper, layout, scores)
     keys = cells[[*layout.shown, "metric"]].itertuples(index=False, name=None)
     found = dict(zip(keys, cells.to_dict("records"), strict=True))
-    across = layout.ordered(cells, layout.across)
+    across = layout.ordered(cells, layout.columns)
     races = _races(layout, across)
-    rows, with_paper = [], set()
+    rows, with_paper = [], False
     for row_key in layout.ordered(cells, layout.rows):
         for metric in layout.metrics:
             in_row = [found.get((*row_key, *column_key, metric)) for column_key in across]
@@ -132,36 +130,18 @@ def experiment_table(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame |
             values = [_contending(cell, metric) for cell in in_row]
             marks = [""] * len(across)
             for race in races:
-                for place, mark in zip(race, _marks([values[p] for p in race], highest=metric in METRICS), strict=True):
+                for place, mark in zip(race, _marks([values[p] for p in race], highest=metric in PERCENT), strict=True):
                     marks[place] = mark
             names = [wording.shortened(layout.name(*pair), 60) for pair in zip(layout.rows, row_key, strict=True)]
             shown = [Cell(name) for name in [*names, metric_name(metric)]]
             for column_key, cell, mark in zip(across, in_row, marks, strict=True):
                 beside = _beside(printed, layout, (*row_key, *column_key), metric)
-                with_paper |= {column_key} if beside else set()
-                bracketed = f"({beside})" if beside and layout.paper == "brackets" else ""
-                shown.append(Cell(_formatted(cell, metric), mark, bracketed))
-                if layout.paper == "column":
-                    shown.append(Cell(beside or wording.MISSING))
+                with_paper |= bool(beside)
+                shown.append(Cell(_formatted(cell, metric), mark, f"({beside})" if beside else ""))
             rows.append(shown)
     heads = [*(Column(name, name == "ratio") for name in layout.rows), Column("metric")]
-    kept = list(range(len(heads)))
-    for column_key in across:
-        title = layout.title(layout.across, column_key)
-        kept.append(len(heads))
-        heads.append(Column(title, True))
-        if layout.paper == "column":
-            # A column without any number of the paper's is left out.
-            kept += [len(heads)] if column_key in with_paper else []
-            heads.append(Column(f"{title}, paper", True))
-    body = [[row[place] for place in kept] for row in rows]
-    legend = _legend(cells, layout, marked=bool(races), beside=bool(with_paper))
-    return ShownTable([heads[place] for place in kept], body, legend)
-
-
-def experiment_table_markdown(scores: pd.DataFrame, layout: Layout, paper: pd.DataFrame | None = None) -> str:
-    """Return an experiment's results as Markdown; see :func:`experiment_table`."""
-    return experiment_table(scores, layout, paper).markdown()
+    heads += [Column(layout.title(layout.columns, key), True) for key in across]
+    return ShownTable(heads, rows, _legend(cells, layout, marked=bool(races), beside=with_paper))
 
 
 def _legend(cells: pd.DataFrame, layout: Layout, *, marked: bool, beside: bool) -> str:
@@ -171,17 +151,16 @@ def _legend(cells: pd.DataFrame, layout: Layout, *, marked: bool, beside: bool) 
     often = wording.counted(runs[-1], "run", "runs") if runs else "no run"
     if len(runs) > 1:
         often = f"{runs[0]} to {often}"
-    percent = ", in percent" if set(layout.metrics) & set(METRICS) else ""
+    percent = ", in percent" if set(layout.metrics) & set(PERCENT) else ""
     parts = [f"Mean ± standard deviation over {often} (split and condensation seed){percent}."]
     if marked:
         aside = "; the whole table takes no part" if (cells["method"] == WHOLE).any() else ""
-        best = "best of the row under each model" if "model" in layout.across else "best of the row"
+        best = "best of the row under each model" if "model" in layout.columns else "best of the row"
         parts.append(f"Bold: {best}, underlined: second{aside}.")
     if (cells["model"] == MEAN_OF_MODELS).any():
         parts.append(f"{MEAN_OF_MODELS.capitalize()}: each run averaged over all models first.")
     if beside:
-        place = "In brackets" if layout.paper == "brackets" else "In columns of their own"
-        parts.append(f"{place}: the paper's numbers, whose rivals ran on label-encoded columns.")
+        parts.append("In brackets: the paper's numbers, whose rivals ran on label-encoded columns.")
     costly = [name.upper() for name in COSTLY if (cells["method"] == name).any()]
     if costly:
         papers = "its paper" if len(costly) == 1 else "their papers"
@@ -209,7 +188,7 @@ def _races(layout: Layout, across: Sequence[tuple[Any, ...]]) -> list[list[int]]
     """Return the places of columns that compete with each other; one alone is no race."""
     races: dict[Any, list[int]] = {}
     for place, key in enumerate(across):
-        named = dict(zip(layout.across, key, strict=True))
+        named = dict(zip(layout.columns, key, strict=True))
         if named.get("method") != WHOLE:
             races.setdefault(named.get("model"), []).append(place)
     return [race for race in races.values() if len(race) > 1]
@@ -219,7 +198,7 @@ def _contending(cell: dict[Any, Any] | None, metric: str) -> float:
     """Return the number as it is printed, NaN for what takes no part in the race."""
     if cell is None or cell["status"] != "ok" or cell["method"] == WHOLE:
         return float("nan")
-    return round(100 * cell["mean"], 1) if metric in METRICS else float(cell["mean"])
+    return round(100 * cell["mean"], 1) if metric in PERCENT else float(cell["mean"])
 
 
 def _marks(values: Sequence[float], *, highest: bool) -> list[str]:
@@ -243,7 +222,7 @@ def _formatted(cell: dict[Any, Any] | None, metric: str) -> str:
 
 
 def _number(mean: float, std: float, metric: str) -> str:
-    if metric in METRICS:
+    if metric in PERCENT:
         return f"{100 * mean:.1f}" if np.isnan(std) else wording.percentage(mean, std)
     shown = [wording.number(float(f"{value:.3g}")) for value in (mean, std) if not np.isnan(value)]
     return " ± ".join(shown)

@@ -6,6 +6,7 @@ To add a rival, write a file with a subclass of :class:`Rival` or :class:`ClassR
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -15,11 +16,15 @@ from c2tc_pipeline.common.registry import Registry
 
 __all__ = ["CondensedClass", "CondensedRows", "centred_float32"]
 
+SAME_CLASSES = "random_same_classes"
+"""The rival that always has the class counts and class weights of our condensed table."""
+
 RIVALS = Registry(
     "rival",
     {
         "random": f"{__name__}.random_rows:RandomRows",
         "stratified": f"{__name__}.random_rows:StratifiedRows",
+        SAME_CLASSES: f"{__name__}.random_rows:StratifiedRows",
         "herding": f"{__name__}.herding:Herding",
         "k_center": f"{__name__}.k_center:KCenter",
         "cluster_centroids": f"{__name__}.cluster_centroids:ClusterCentroidsRows",
@@ -40,12 +45,14 @@ COSTLY = ("dm", "gm", "mtt")
 class Rival(Sampler):
     """Base of rivals; subclasses are dataclasses too, whose fields are the estimator's parameters.
 
-    ``ratio`` is the share of the rows that is kept, ``rows`` the number in all, instead of a ratio.
+    ``ratio`` is the share of the rows that is kept, ``rows`` the number in all, ``class_counts`` the number of each
+    class, instead of a ratio; uniform samples ignore the latter.
     """
 
     ratio: float = 0.01
     _: KW_ONLY
     rows: int | None = None
+    class_counts: Sequence[int] | None = None
     random_state: int = 0
 
 

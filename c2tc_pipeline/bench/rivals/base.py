@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +35,18 @@ class CondensedRows:
 class Sampler(OneToOneFeatureMixin, BaseEstimator):
     """Base of everything that makes few rows of many, with the interface of imbalanced-learn's samplers.
 
-    A subclass stores its parameters, ``ratio``, ``rows`` and ``random_state`` among them, and says in :meth:`condense`
-    how rows that are sorted by class are condensed.
+    A subclass stores its parameters, ``ratio``, ``rows``, ``class_counts`` and ``random_state`` among them, and says in
+    :meth:`condense` how rows that are sorted by class are condensed.
     """
 
     ratio: float
     rows: int | None
+    class_counts: Sequence[int] | None
     random_state: int
+
+    def counts(self, sizes: np.ndarray, budget: int) -> np.ndarray:
+        """Return the rows of each class: ``class_counts``, or shares of the budget in proportion to the class sizes."""
+        return proportional_counts(sizes, budget, sizes) if self.class_counts is None else np.asarray(self.class_counts)
 
     @abstractmethod
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
@@ -98,10 +104,7 @@ class CondensedClass:
 
 
 class ClassSampler(Sampler):
-    """Base of samplers that condense each class by itself, in proportion to its size.
-
-    Counts are those of :func:`~c2tc_pipeline.allocation.proportional_counts`: at least one row a class, the sum exact.
-    """
+    """Base of samplers that condense each class by itself, to the rows that :meth:`Sampler.counts` gives it."""
 
     @abstractmethod
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
@@ -110,7 +113,7 @@ class ClassSampler(Sampler):
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
         """Condense each class to its share of the budget; see :meth:`Sampler.condense`."""
         sizes = np.diff(edges)
-        counts = proportional_counts(sizes, budget, sizes)
+        counts = self.counts(sizes, budget)
         made, chosen = [], []
         for number, (start, end) in enumerate(itertools.pairwise(edges)):
             rng = np.random.default_rng([self.random_state, number])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench.rivals import CondensedRows, Rival
 from c2tc_pipeline.common.registry import bench_package
 
 
 class ClusterCentroidsRows(Rival):
-    """``imblearn.under_sampling.ClusterCentroids`` with counts in proportion to class sizes, and no weights."""
+    """``imblearn.under_sampling.ClusterCentroids`` with the counts of the other rivals, and no weights."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
         """Cluster the classes; see :meth:`Sampler.condense`."""
         sizes = np.diff(edges)
-        counts = proportional_counts(sizes, budget, sizes)
+        counts = self.counts(sizes, budget)
         centroids, codes = cluster_centroids(X, edges, counts, seed=self.random_state)
         return CondensedRows(centroids.astype(X.dtype, copy=False), codes)
 

@@ -15,7 +15,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 import torch
 
-from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench.limits import Deadline, check_memory, within_memory
 from c2tc_pipeline.bench.rivals import CondensedRows, Rival
 from c2tc_pipeline.common.devices import resolve_device
@@ -134,7 +133,7 @@ class MatchingSampler(Rival):
 
         def work() -> CondensedRows:
             real = UnitRows(X, edges, device)
-            counts = proportional_counts(real.sizes, budget, real.sizes)
+            counts = self.counts(real.sizes, budget)
             build = relay_builder(self.relay, X.shape[1], len(counts), smooth=self.smooth, device=device)
             return self._learn(Task(real, counts, build, rng, deadline))
 

@@ -1,4 +1,4 @@
-"""Paired tests, ranks and regret over the scores of an experiment.
+"""Paired tests, standings, ranks, regret and row worth over the scores of an experiment.
 
 The scores are a tidy frame with one row a trained model: ``table``, ``ratio``, ``method``, ``space``, ``variant``,
 ``model``, ``split``, ``seed``, ``model_seed``, ``status`` and one column a metric. A *run* is one split and one

@@ -1,9 +1,9 @@
 """Tests of ours against each rival: paired over runs, pooled over units; and ranks of all contenders over units.
 
-Random splits of one table share most of their training rows; the t-test corrects for it, Wilcoxon's test cannot. Runs
-on the same split share their test rows, too, so five splits with five seeds each are less evidence than twenty-five
-splits. Nor are the ratios of one table independent of each other, so with several ratios the critical difference of
-Demsar (2006) is too small.
+Random splits of one table share most of their training rows and all test rows; the t-test corrects for the former,
+Wilcoxon's test cannot. Five condensations with five models each are less evidence than twenty-five condensations.
+Nor are the ratios of one table independent of each other, so with several ratios the critical difference of Demsar
+(2006) is too small.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.bench.statistics.runs import DECIMALS, UNIT, cell_scores, is_whole, runs_by_cell
+from c2tc_pipeline.bench.statistics.runs import DECIMALS, UNIT, cell_scores, is_reference, runs_by_cell
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.averages import METRICS
+from c2tc_pipeline.evaluation.metrics import METRICS
 
 LEVEL = 0.05
-TEST_TO_TRAIN = 0.1 / 0.8
-"""Test rows divided by training rows, by the default split."""
+TEST_TO_TRAIN = 0.2 / 0.7
+"""Test rows divided by training rows in experiments."""
 FAMILY = ("rival", "space", "metric")
 """Tests that agree in these are corrected together: each rival is one question, over all tables, ratios and models."""
 
@@ -82,19 +82,18 @@ def compare(
     *,
     metrics: Sequence[str] = METRICS,
     ours: str = "ours",
-    ours_space: str | None = None,
-    family: Sequence[str] = FAMILY,
     test_to_train: float = TEST_TO_TRAIN,
 ) -> pd.DataFrame:
     """Test ours against every rival in every unit, paired over (split, condensation seed).
 
-    Ours is taken from ``ours_space``, or from the space of each rival, so that only methods differ. Columns: those of a
+    Ours is taken from the space of each rival, so that only methods differ. Columns: those of a
     unit, ``space``, ``rival``, ``metric``, ``pairs``, mean ``difference`` (ours less rival), ``wins``, ``losses``,
-    ``t_p``, ``wilcoxon_p``, both with Holm's correction over the tests that agree in ``family`` (``t_p_holm``,
-    ``wilcoxon_p_holm``), and a ``note`` on why a value is missing or can't be small.
+    ``t_p``, ``wilcoxon_p``, both with Holm's correction over the tests that agree in :data:`FAMILY` (``t_p_holm``,
+    ``wilcoxon_p_holm``), ``runs`` and ``runs_p``, Student's t-test as in the paper, over every model of every run as if
+    these were independent, and a ``note`` on why a value is missing or can't be small.
     """
-    parts = [_compare_metric(scores, metric, ours, ours_space, test_to_train) for metric in metrics]
-    found = _corrected(pd.concat(parts, ignore_index=True), family, "t_p", "wilcoxon_p")
+    parts = [_compare_metric(scores, metric, ours, test_to_train) for metric in metrics]
+    found = _corrected(pd.concat(parts, ignore_index=True), FAMILY, "t_p", "wilcoxon_p")
     return found[[*(name for name in found.columns if name != "note"), "note"]]
 
 
@@ -105,24 +104,21 @@ def _corrected(found: pd.DataFrame, family: Sequence[str], *names: str) -> pd.Da
     return found
 
 
-def _compare_metric(
-    scores: pd.DataFrame, metric: str, ours: str, ours_space: str | None, test_to_train: float
-) -> pd.DataFrame:
+def _compare_metric(scores: pd.DataFrame, metric: str, ours: str, test_to_train: float) -> pd.DataFrame:
     cells = runs_by_cell(scores, metric)
     names = list(dict.fromkeys(key[-1] for key in cells))
     if ours not in names:
         raise InputError(f"The scores hold no method {ours!r}; choose one of: {', '.join(names)}.")
     rows: list[dict[str, Any]] = []
     for (*unit, space, rival), other in cells.items():
-        if rival == ours or is_whole(rival):
+        if rival == ours or is_reference(rival):
             continue
-        own = cells.get((*unit, space if ours_space is None else ours_space, ours))
+        own = cells.get((*unit, space, ours))
         if own is None or not own.means or not other.means:
-            differences = np.empty(0)
+            differences = every = np.empty(0)
             note = f"no finished run: {other.ending}" if not other.means else f"{ours} has no finished run"
         else:
-            paired = [own.means[run] - score for run, score in other.means.items() if run in own.means]
-            differences = np.round(np.array(paired), DECIMALS)
+            differences, every = own.less(other), own.less(other, every_model=True)
             note = _note(differences)
         rows.append(
             {
@@ -136,6 +132,8 @@ def _compare_metric(
                 "losses": int((differences < 0).sum()),
                 "t_p": paired_t(differences, test_to_train=test_to_train),
                 "wilcoxon_p": wilcoxon(differences),
+                "runs": len(every),
+                "runs_p": paired_t(every),
                 "note": note,
             }
         )
@@ -159,7 +157,7 @@ def _note(differences: np.ndarray) -> str:
     return "; ".join(notes)
 
 
-def pool(comparisons: pd.DataFrame, *, family: Sequence[str] = ("metric",)) -> pd.DataFrame:
+def pool(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Test ours against every rival over all units of :func:`compare`; each unit counts once, by its mean difference.
 
     One row a space, rival and metric: ``units``, ``left_out`` (units without a pair), mean and median difference, units
@@ -182,7 +180,7 @@ def pool(comparisons: pd.DataFrame, *, family: Sequence[str] = ("metric",)) -> p
                 "wilcoxon_p": wilcoxon(differences.to_numpy()),
             }
         )
-    return _corrected(pd.DataFrame(rows), family, "wilcoxon_p")
+    return _corrected(pd.DataFrame(rows), ["metric"], "wilcoxon_p")
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ def rank_contenders(scores: pd.DataFrame, metric: str, *, alpha: float = 0.05) -
     Raises InputError for fewer than two contenders, and where there is no unit in which all of them ran.
     """
     cells = cell_scores(scores, metric)
-    cells = cells[~cells["contender"].map(is_whole)]
+    cells = cells[~cells["contender"].map(is_reference)]
     if cells["space"].nunique() > 1:
         cells = cells.assign(contender=cells["contender"] + ", " + cells["space"])
     if cells["contender"].nunique() < 2:

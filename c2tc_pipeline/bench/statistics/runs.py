@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.evaluation.row_worth import multiple_of
 
 WHOLE = "whole"
 """The method that trains on all rows: a reference, never a contender."""
@@ -21,13 +22,18 @@ RUN = ["split", "seed"]
 DECIMALS = 12
 """Differences are rounded to this many decimals: what is smaller is rounding error of equal scores."""
 
-_REQUIRED = [*UNIT, "space", "method", "variant", *RUN, "status"]
+_REQUIRED = [*UNIT, "space", "method", "variant", *RUN, "model_seed", "status"]
 _PAPER_SPACES = {"hcfe_paper": "hcfe", "hcfe_minmax": "hcfe"}
 
 
-def is_whole(contender: str) -> bool:
-    """Return whether a contender is the whole table, under whatever variant."""
-    return contender == WHOLE or contender.startswith(f"{WHOLE} (")
+def is_sample(contender: str) -> bool:
+    """Return whether a contender is a random sample of another size than the condensed table, whatever its variant."""
+    return multiple_of(contender.partition(" (")[0]) not in (None, 1)
+
+
+def is_reference(contender: str) -> bool:
+    """Return whether a contender is the whole table or a random sample of another size, whatever its variant."""
+    return contender.partition(" (")[0] == WHOLE or is_sample(contender)
 
 
 def named_contenders(scores: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
@@ -49,10 +55,12 @@ def named_contenders(scores: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFra
 class CellRuns:
     """The runs of one cell.
 
-    ``means`` has the mean score over the models of each run with a trained model, by split and condensation seed,
-    ``lost`` the runs with a model that was not trained, ``endings`` the statuses of those models.
+    ``scores`` are those of each trained model by split, condensation seed and model seed, ``means`` their means over
+    the models of each run, by split and condensation seed, ``lost`` the runs with a model that was not trained,
+    ``endings`` the statuses of those models.
     """
 
+    scores: dict[tuple[int, int, int], float] = field(default_factory=dict)
     means: dict[tuple[int, int], float] = field(default_factory=dict)
     lost: set[tuple[int, int]] = field(default_factory=set)
     endings: Counter[str] = field(default_factory=Counter)
@@ -62,18 +70,26 @@ class CellRuns:
         """The most frequent ending, the first by name among equals."""
         return min(self.endings, key=lambda name: (-self.endings[name], name))
 
+    def less(self, other: CellRuns, *, every_model: bool = False) -> np.ndarray:
+        """Return the differences to another cell over the runs that both have, or over their models."""
+        own: Mapping[Any, float] = self.scores if every_model else self.means
+        others: Mapping[Any, float] = other.scores if every_model else other.means
+        paired = [own[run] - score for run, score in others.items() if run in own]
+        return np.round(np.array(paired, dtype=np.float64), DECIMALS)
+
 
 def runs_by_cell(scores: pd.DataFrame, metric: str) -> dict[tuple[Any, ...], CellRuns]:
     """Return the runs of every cell, in the order of the scores."""
     named = named_contenders(scores, [metric])
     found: dict[tuple[Any, ...], CellRuns] = {}
     values: dict[tuple[Any, ...], dict[tuple[int, int], list[float]]] = {}
-    columns = [named[name].tolist() for name in (*CELL, *RUN, "status", metric)]
-    for *cell, split, seed, status, value in zip(*columns, strict=True):
+    columns = [named[name].tolist() for name in (*CELL, *RUN, "model_seed", "status", metric)]
+    for *cell, split, seed, model_seed, status, value in zip(*columns, strict=True):
         key, run = tuple(cell), (split, seed)
         runs = found.setdefault(key, CellRuns())
         if status == "ok" and not pd.isna(value):
             values.setdefault(key, {}).setdefault(run, []).append(value)
+            runs.scores[*run, model_seed] = value
         else:
             runs.lost.add(run)
             # "ok" without a score is a failure.
@@ -149,77 +165,83 @@ def anchored(
     return found.drop(columns="paper_space")
 
 
-def standings(scores: pd.DataFrame, metric: str, *, ours: str = "ours", ours_space: str | None = None) -> pd.DataFrame:
-    """Compare ours, of ``ours_space`` or of the rivals' own space, with the rivals of each unit and space.
+ERRORS = 2
+"""A rival is ahead when the mean paired difference is more than that many standard errors."""
 
-    Columns: ``best`` (names joined where they are equal), ``best_mean``, ``ours_mean``, ``ours_std``, ``standing``,
-    ``behind`` (the rivals that are ahead by more than one standard deviation, the furthest first) and ``unfinished``.
-    A standing is "first" when ours is above every rival, "tied" when no rival is ahead by more than one standard
-    deviation (the root of the mean of the two variances), "behind" otherwise, "missing" when ours has no finished run
-    and "alone" when no rival has.
+
+def standings(scores: pd.DataFrame, metric: str, *, ours: str = "ours") -> pd.DataFrame:
+    """Compare ours with the rivals of each unit and space.
+
+    Columns: ``best`` (names joined where they are equal), ``best_mean``, ``ours_mean``, ``ours_std``, ``difference``
+    (ours less the best rival, paired over the runs) and its standard ``error`` (NaN for a single pair), ``standing``,
+    ``behind`` (the rivals that are ahead, the furthest first) and ``unfinished``. A standing is "first" when ours is
+    above every rival, "tied" when no rival is ahead by more than :data:`ERRORS` standard errors of the paired
+    difference, "behind" otherwise, "missing" when ours has no finished run and "alone" when no rival has.
     """
-    cells = cell_scores(scores, metric)
-    cells = cells[~cells["contender"].map(is_whole)]
-    own = {
-        tuple(cell[name] for name in (*UNIT, "space")): cell
-        for cell in cells[cells["contender"] == ours].to_dict("records")
-    }
+    by_cell = {key: runs for key, runs in runs_by_cell(scores, metric).items() if not is_reference(key[-1])}
     rows: list[dict[str, Any]] = []
-    for key, part in cells.groupby([*UNIT, "space"], sort=False):
-        rivals = part[part["contender"] != ours]
-        if rivals.empty:
-            continue
-        found = own.get(key if ours_space is None else (*key[:-1], ours_space))
-        named = dict(zip((*UNIT, "space"), key, strict=True))
-        rows.append({**named, "metric": metric, **_standing(ours, found, rivals)})
+    for key in dict.fromkeys(key[:-1] for key in by_cell):
+        rivals = {cell[-1]: runs for cell, runs in by_cell.items() if cell[:-1] == key and cell[-1] != ours}
+        own = by_cell.get((*key, ours), CellRuns())
+        if rivals:
+            named = dict(zip((*UNIT, "space"), key, strict=True))
+            rows.append({**named, "metric": metric, **_standing(ours, own, rivals)})
     return pd.DataFrame(rows)
 
 
-def _standing(ours: str, found: Mapping[Any, Any] | None, rivals: pd.DataFrame) -> dict[str, Any]:
-    mean, std = (found["mean"], found["std"]) if found else (np.nan, np.nan)
-    done = rivals[rivals["status"] == "ok"]
-    means = {str(name): value for name, value in zip(done["contender"], done["mean"], strict=True)}
-    if not np.isnan(mean):
-        means[ours] = mean
-    best = max(means.values(), default=np.nan)
-    ahead = np.round((done["mean"] - mean).to_numpy(), DECIMALS)
-    spread = np.sqrt((done["std"].to_numpy() ** 2 + std**2) / 2)
-    # Rounded like the lead: a lead of just one standard deviation is no more than one.
-    beyond = done.assign(ahead=ahead)[ahead > np.round(spread, DECIMALS)]
-    if np.isnan(mean):
+def _standing(ours: str, own: CellRuns, rivals: Mapping[str, CellRuns]) -> dict[str, Any]:
+    done = {name: runs for name, runs in rivals.items() if runs.means}
+    means = {name: float(np.mean(list(runs.means.values()))) for name, runs in done.items()}
+    mean = float(np.mean(list(own.means.values()))) if own.means else np.nan
+    differences = {name: mean_and_error(own.less(runs)) for name, runs in done.items()}
+    ahead = {
+        name: difference
+        for name, (difference, error) in differences.items()
+        if difference < 0 and not -difference <= ERRORS * error
+    }
+    if not own.means:
         standing = "missing"
-    elif done.empty:
+    elif not done:
         standing = "alone"
-    elif (ahead < 0).all():
+    elif all(difference > 0 for difference, _ in differences.values()):
         standing = "first"
     else:
-        standing = "behind" if len(beyond) else "tied"
+        standing = "behind" if ahead else "tied"
+    difference, error = differences[max(means, key=means.__getitem__)] if means else (np.nan, np.nan)
+    contending = {**means, **({ours: mean} if own.means else {})}
+    best = max(contending.values(), default=np.nan)
     return {
-        "best": ", ".join(name for name, value in means.items() if round(best - value, DECIMALS) == 0),
+        "best": ", ".join(name for name, value in contending.items() if round(best - value, DECIMALS) == 0),
         "best_mean": best,
         "ours_mean": mean,
-        "ours_std": std,
+        "ours_std": float(np.std(list(own.means.values()))) if own.means else np.nan,
+        "difference": difference,
+        "error": error,
         "standing": standing,
-        "behind": ", ".join(beyond.sort_values("ahead", ascending=False, kind="stable")["contender"]),
-        "unfinished": ", ".join(rivals[rivals["status"] != "ok"]["contender"]),
+        "behind": ", ".join(sorted(ahead, key=ahead.__getitem__)),
+        "unfinished": ", ".join(name for name, runs in rivals.items() if not runs.means),
     }
 
 
-def relative_regret(
-    scores: pd.DataFrame, metric: str, *, random: str = "random", reference_space: str | None = None
-) -> pd.DataFrame:
+def mean_and_error(differences: np.ndarray) -> tuple[float, float]:
+    """Return the mean and its standard error; NaN where there are too few differences."""
+    if not len(differences):
+        return np.nan, np.nan
+    error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
+    return round(float(differences.mean()), DECIMALS), float(error)
+
+
+def relative_regret(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return (whole - score) / (whole - random) of every cell; 0 is as good as the whole table, 1 as bad as random.
 
-    Whole and random are taken from ``reference_space``, or from each contender's own space. ``status`` is "ok", "no
+    Whole and random are taken from each contender's own space. ``status`` is "ok", "no
     gap" where whole is no better than random, "no reference" where one of them is missing, or the ending of the runs.
     """
     cells = cell_scores(scores, metric)
-    found = cells[~cells["contender"].map(is_whole)].rename(columns={"mean": "score"})
-    found["of"] = found["space"] if reference_space is None else reference_space
-    for name, contender, keys in (("whole", WHOLE, ["table", "model"]), ("random", random, UNIT)):
+    found = cells[~cells["contender"].map(is_reference)].rename(columns={"mean": "score"})
+    for name, contender, keys in (("whole", WHOLE, ["table", "model"]), ("random", "random", UNIT)):
         reference = cells.loc[cells["contender"] == contender, [*keys, "space", "mean"]]
-        reference = reference.rename(columns={"space": "of", "mean": name})
-        found = found.merge(reference, on=[*keys, "of"], how="left")
+        found = found.merge(reference.rename(columns={"mean": name}), on=[*keys, "space"], how="left")
     gap = found["whole"] - found["random"]
     found["regret"] = (found["whole"] - found["score"]) / gap.where(gap > 0)
     done = found["status"] == "ok"

@@ -16,6 +16,8 @@ FIXED: dict[str, Any] = {
     "model": "mlp",
     "model_seed": 0,
     "status": "ok",
+    "rows": 10,
+    **dict.fromkeys(("auc", "log_loss", "brier"), float("nan")),
 }
 
 
