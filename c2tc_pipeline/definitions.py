@@ -31,18 +31,9 @@ def build_defs(
     retries: dg.RetryPolicy = RETRIES,
     resource_overrides: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of the pipeline.
+    """Return the definitions of the pipeline over a catalogue and a storage root, by default those of the environment.
 
-    Parameters
-    ----------
-    catalogue : Catalogue, optional
-        The tables; by default those of the environment's catalogue.
-    storage : str, optional
-        The storage root of artefacts; by default that of the environment.
-    retries : RetryPolicy
-        The retry policy of steps.
-    resource_overrides : mapping, optional
-        Replacements of the default resources ``io_manager``, ``cache`` and ``device``.
+    ``resource_overrides`` replaces the default resources ``io_manager``, ``cache`` and ``device``.
 
     Examples
     --------

@@ -14,8 +14,8 @@ from c2tc_pipeline.pipeline import metadata
 from c2tc_pipeline.pipeline.formats import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
 from c2tc_pipeline.pipeline.ledger import SOURCE_TAG
 from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
+from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.blocks import Blocks
-from c2tc_pipeline.tables.fingerprint import fingerprint_size
 from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures
 from c2tc_pipeline.tables.table import Table, learn_table
 
@@ -41,7 +41,7 @@ def _ingest(options: AssetOptions) -> list[dg.AssetsDefinition]:
     def raw_table(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
         with options.step(context) as step:
             blocks = Blocks.of_source(options.catalogue.resolve_source(step.spec))
-            size = fingerprint_size(blocks.version)
+            size = version_size(blocks.version)
             return step.result(
                 blocks,
                 version=blocks.digest,
@@ -106,10 +106,12 @@ def _encode(options: AssetOptions) -> list[dg.AssetsDefinition]:
     def encoded_table(  # type: ignore[no-untyped-def]
         context: dg.AssetExecutionContext, validated_table: Table, encoder: TableEncoder
     ):
-        from c2tc_pipeline.condensation.steps import encode
+        from c2tc_pipeline.condensation.steps import encode, weigh_columns
 
         with options.step(context) as step:
-            encoded = encode(encoder, validated_table, origin=validated_table.training_digest())
+            rows = encode(encoder, validated_table, origin=validated_table.training_digest())
+            chosen = step.spec.settings
+            encoded = weigh_columns(rows, encoder, chosen.column_weights, seed=chosen.seed)
             return step.result(encoded, metadata=metadata.of_encoded(encoded, encoder))
 
     return [encoder, encoded_table]
@@ -154,11 +156,37 @@ def _condense(options: AssetOptions) -> list[dg.AssetsDefinition]:
             condenser = make_condenser(step.spec, step.ratio, device=step.clustering_device)
             clusters = condenser.cluster(encoded_table, cluster_allocation, clock=clock)
             plan, name = cluster_allocation, step.spec.name
-            table = assemble(validated_table, encoder, encoded_table, plan, clusters, condenser, name=name, clock=clock)
+            table = assemble(
+                validated_table,
+                encoder,
+                encoded_table,
+                plan,
+                clusters,
+                condenser,
+                name=name,
+                clock=clock,
+                min_category_rows=step.spec.settings.min_category_rows,
+            )
             refuse_repeated(table, step.spec)
             return step.result(table, metadata={**metadata.of_condensed(table), **step.placement})
 
-    return [cluster_allocation, condensed_table]
+    @dg.asset(
+        **options.of("training_rows", group="condense", kinds={"parquet"}),
+        partitions_def=options.partitions.grid,
+        description="Rows to train models on, in the columns of the source with label and weight, drawn from the "
+        "condensed rows and their spread.",
+        # Rows to train on do not wait for scores, which take much longer.
+        op_tags={"dagster/priority": "1"},
+    )
+    def training_rows(context: dg.AssetExecutionContext, condensed_table: CondensedTable):  # type: ignore[no-untyped-def]
+        from c2tc_pipeline.condensation.expand import expanded_frame
+
+        with options.step(context) as step:
+            chosen = step.spec.settings
+            rows = expanded_frame(condensed_table, chosen.expand_rows, random_state=chosen.seed)
+            return step.result(rows, metadata=metadata.of_training_rows(rows, condensed_table))
+
+    return [cluster_allocation, condensed_table, training_rows]
 
 
 def _evaluate(options: AssetOptions) -> list[dg.AssetsDefinition]:
@@ -167,8 +195,8 @@ def _evaluate(options: AssetOptions) -> list[dg.AssetsDefinition]:
     @dg.asset(
         **options.of("evaluation_scores", group="evaluate", kinds={"pytorch", "scikitlearn"}, gpu=True),
         partitions_def=options.partitions.grid,
-        description="Accuracy and macro-F1 on test rows of models trained on the condensed rows, on as many random "
-        "rows and on the whole table.",
+        description="What models learn from the condensed rows, from random rows and from the whole table: scores on "
+        "test rows, and the number of random rows that a condensed row is worth.",
     )
     def evaluation_scores(  # type: ignore[no-untyped-def]
         context: dg.AssetExecutionContext,
@@ -176,17 +204,15 @@ def _evaluate(options: AssetOptions) -> list[dg.AssetsDefinition]:
         encoded_table: EncodedRows,
         condensed_table: CondensedTable,
     ):
-        from c2tc_pipeline.evaluation.scores import rows_to_score, score_rows
+        from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
 
         with options.step(context) as step:
             chosen = step.spec.evaluation
+            trials = Trials(chosen.models, range(chosen.seeds), recipe=chosen.recipe, device=step.device)
             scores = score_rows(
                 condensed_table,
-                *rows_to_score(condensed_table.encoder, validated_table, encoded_table),
-                models=chosen.models,
-                seeds=range(chosen.seeds),
-                recipe=chosen.recipe,
-                device=step.device,
+                rows_to_score(condensed_table, validated_table, encoded_table, trials),
+                trials,
                 cache=step.cache.cache,
                 listener=step.progress,
             )

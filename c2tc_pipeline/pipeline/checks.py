@@ -122,7 +122,8 @@ def _accuracy_check(options: AssetOptions) -> dg.AssetChecksDefinition:
     )
     def accurate_enough(context: dg.AssetCheckExecutionContext, evaluation_scores: pd.DataFrame) -> dg.AssetCheckResult:
         margin = _spec(context, options).checks.accuracy_margin
-        means = evaluation_scores.groupby(["model", "training_set"])["accuracy"].mean().unstack()
+        encoded = evaluation_scores[evaluation_scores["columns"] == "encoded"]
+        means = encoded.groupby(["model", "training_set"])["accuracy"].mean().unstack()
         behind = means["whole"] - means["condensed"]
         worst, points = str(behind.idxmax()), 100 * float(behind.max())
         cost = f"cost {points:.1f} points of accuracy" if points > 0 else "cost no accuracy"

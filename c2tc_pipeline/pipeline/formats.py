@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 PAGE_NAME = "report.html"
 TABLE_NAME = "table.parquet"
+ROWS_NAME = "train.parquet"
 SCHEMA_NAME = "schema.json"
 
 
@@ -125,6 +126,11 @@ FORMATS: dict[str, Format[Any]] = {
     ),
     "cluster_allocation": _stored("allocation-plan", "plan", "AllocationPlan"),
     "condensed_table": _stored("condensed-table", "table", "CondensedTable"),
+    "training_rows": Format(
+        "training-rows",
+        lambda rows, directory: write_parquet(rows, directory / ROWS_NAME),
+        lambda directory: read_parquet(directory / ROWS_NAME),
+    ),
     "evaluation_scores": Format("scores", write_scores, read_scores),
     "leaderboard": Format("leaderboard", _write_leaderboard, lambda directory: read_parquet(directory / TABLE_NAME)),
     "report": Format("report", _write_text, _read_text),

@@ -53,8 +53,6 @@ class Workplace:
 
     def tables(self) -> Catalogue:
         """Load the catalogue."""
-        if not self.catalogue.exists():
-            raise InputError(f"There is no catalogue {str(self.catalogue)!r} here; name yours with --catalogue.")
         return load_catalogue(self.catalogue.absolute())
 
     def store(self) -> ArtefactStore:
@@ -96,11 +94,6 @@ def prepare_home(home: str | Path) -> Path:
         raise InputError(
             f"The folder {folder} can't be made ({error.strerror}); set DAGSTER_HOME to another."
         ) from None
-    if (_settings(folder).get("run_launcher") or {}).get("class") == "ForkingRunLauncher":
-        raise InputError(
-            f"The settings {settings} name the launcher of an earlier release; delete the section run_launcher there, "
-            "and Dagster's default launcher is used."
-        )
     return folder
 
 

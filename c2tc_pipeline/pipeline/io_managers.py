@@ -29,7 +29,7 @@ KEPT = (DATA_VERSION, "baseline")
 
 
 def artefact_key(asset: str, partition: str | None = None) -> str:
-    """Return the key under which an asset's value is stored, such as ``condensed_table/flights|0.001``."""
+    """Return the key under which an asset's value is stored, such as ``condensed_table/departures|0.001``."""
     return f"{asset}/{'all' if partition is None else partition}"
 
 

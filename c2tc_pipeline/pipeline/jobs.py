@@ -19,13 +19,13 @@ from c2tc_pipeline.tables.catalogue import Catalogue
 
 # The assets of each job, parents first.
 INGEST = ("raw_table", "validated_table", "encoder", "encoded_table")
-CONDENSE = ("cluster_allocation", "condensed_table", "evaluation_scores")
+CONDENSE = ("cluster_allocation", "condensed_table", "training_rows", "evaluation_scores")
 REPORT = ("report",)
 LEADERBOARD = ("leaderboard",)
 ASSETS = {"ingest_job": INGEST, "condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": LEADERBOARD}
 DESCRIPTIONS = {
     "ingest_job": "Read, check, split and encode one table.",
-    "condense_job": "Condense one table to one ratio, and score models trained on the condensed rows.",
+    "condense_job": "Condense one table to one ratio, draw training rows from it, and score models trained on them.",
     "report_job": "Write the page of one table, over all its ratios.",
     "leaderboard_job": "Compare the scores of all tables and ratios.",
 }

@@ -24,15 +24,14 @@ from c2tc_pipeline.pipeline.versioning import (
     partition_keys,
     tables_of,
 )
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline.tables.fingerprint import fingerprint_size, source_digest, source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
 
 # Dagster's own tag, which has no public name.
 DATA_VERSION_TAG = "dagster/data_version"
 SOURCE_TAG = "c2tc/source"
-# The name of the tag of version keys in instances of earlier releases.
-_EARLIER_TAG = "c2tc/recipe"
 # Dagster refuses to fetch more than a thousand events at once.
 _EVENTS_AT_ONCE = 500
 
@@ -158,8 +157,7 @@ def guarded(chosen: Sequence[str], assets: Sequence[str]) -> Sequence[str]:
 
 def _version_keys(records: Sequence[dg.EventLogRecord]) -> dict[Partition, str]:
     events = [record.asset_materialization for record in records if record.asset_materialization is not None]
-    found = {event.partition: (event.tags or {}) for event in events}
-    return {key: tags.get(VERSION_KEY_TAG) or tags.get(_EARLIER_TAG) or "" for key, tags in found.items()}
+    return {event.partition: (event.tags or {}).get(VERSION_KEY_TAG, "") for event in events}
 
 
 @dataclass(frozen=True)
@@ -189,8 +187,8 @@ class Ingested:
             return True
         if fingerprint == self.fingerprint:
             return False
-        sizes = fingerprint_size(fingerprint), fingerprint_size(self.fingerprint)
-        return (None not in sizes and sizes[0] != sizes[1]) or source_digest(source) != self.digest
+        sizes = version_size(fingerprint), version_size(self.fingerprint)
+        return (None not in sizes and sizes[0] != sizes[1]) or open_source(source).digest() != self.digest
 
 
 def changed_sources(instance: dg.DagsterInstance, catalogue: Catalogue) -> tuple[list[str], list[str]]:
@@ -199,7 +197,7 @@ def changed_sources(instance: dg.DagsterInstance, catalogue: Catalogue) -> tuple
     for name, spec in catalogue.items():
         source = catalogue.resolve_source(spec)
         try:
-            if Ingested.last(instance, name).is_older_than(source, source_fingerprint(source)):
+            if Ingested.last(instance, name).is_older_than(source, open_source(source).version()):
                 changed.append(name)
         except (InputError, OSError) as error:
             problems.append(f"{name}: {unreadable(error)}")

@@ -107,7 +107,16 @@ def of_encoder(encoder: TableEncoder) -> Metadata:
 def of_encoded(encoded: EncodedRows, encoder: TableEncoder) -> Metadata:
     """Return size, schema and lineage of the encoded rows."""
     columns = [dg.TableColumn(name, "float32") for name in encoded.names[:_COLUMNS_SHOWN]]
+    weights = (
+        {}
+        if encoded.weights is None
+        else {
+            "column_power": encoded.weights.power,
+            "column_importance": dg.MetadataValue.json(encoded.weights.importance),
+        }
+    )
     return {
+        **{name: value for name, value in weights.items() if value is not None},
         "dagster/row_count": len(encoded.X),
         "dagster/column_schema": dg.TableSchema(columns),
         "columns_encoded": encoded.X.shape[1],
@@ -127,9 +136,8 @@ def of_plan(plan: AllocationPlan, encoded: EncodedRows) -> Metadata:
     from c2tc_pipeline.reports.exhibits import curves_exhibit, trace_exhibit
 
     allocation = plan.allocation
-    exhibits: dict[str, Exhibit] = {}
-    if plan.measured is not None:
-        exhibits["loss_curves"] = curves_exhibit(encoded.classes, encoded.class_rows, plan.measured, allocation)
+    curves = curves_exhibit(encoded.classes, encoded.class_rows, plan.measured, allocation)
+    exhibits: dict[str, Exhibit] = {"loss_curves": curves}
     if len(allocation.trace) > 1:
         exhibits["search"] = trace_exhibit(allocation)
     return {
@@ -182,18 +190,46 @@ def of_condensed(table: CondensedTable) -> Metadata:
     return found
 
 
+def of_training_rows(rows: pd.DataFrame, table: CondensedTable) -> Metadata:
+    """Return size and schema of rows drawn from a condensed table, and how many rows each of these gave."""
+    columns = [dg.TableColumn(str(name), str(dtype)) for name, dtype in rows.dtypes.items()][:_COLUMNS_SHOWN]
+    return {
+        "dagster/row_count": len(rows),
+        "dagster/column_schema": dg.TableSchema(columns),
+        "rows_out": len(table),
+        "rows_per_condensed_row": round(len(rows) / len(table), 1),
+        **_lineage({str(name): [("condensed_table", str(name))] for name in table.original.columns[:_COLUMNS_SHOWN]}),
+    }
+
+
 def of_scores(scores: pd.DataFrame) -> Metadata:
-    """Return accuracy and macro-F1 of each model and training set."""
+    """Return the verdict, the worth of a condensed row, and the scores of each model and training set."""
     from c2tc_pipeline.evaluation.averages import mean_scores
-    from c2tc_pipeline.reports.exhibits import TITLES
+    from c2tc_pipeline.evaluation.row_worth import row_worth
+    from c2tc_pipeline.evaluation.scores import TRAINING_SETS
+    from c2tc_pipeline.reports.exhibits import TITLES, worth_exhibits
+    from c2tc_pipeline.reports.verdict import verdict
 
     means = mean_scores(scores)
-    found: Metadata = {"cache_hit": bool(scores["cache_hit"].all()), "cache_hits": int(scores["cache_hit"].sum())}
-    for row in means.to_dict(orient="records"):
+    found: Metadata = {
+        "verdict": verdict(scores),
+        "cache_hit": bool(scores["cache_hit"].all()),
+        "cache_hits": int(scores["cache_hit"].sum()),
+    }
+    for row in row_worth(scores).to_dict("records"):
+        found[f"{_scored_name(row)}_row_worth_by_{row['metric']}"] = float(row["worth"])
+    for row in means[means["training_set"].isin(TRAINING_SETS)].to_dict(orient="records"):
         for metric in TITLES:
-            found[f"{row['model']}_{row['training_set']}_{metric}"] = float(row[metric])
+            if not np.isnan(row[metric]):
+                found[f"{_scored_name(row)}_{row['training_set']}_{metric}"] = float(row[metric])
+    found |= _pictures(worth_exhibits(means))
     found["scores"] = _table([{str(name): value for name, value in row.items()} for row in means.to_dict("records")])
     return found
+
+
+def _scored_name(row: Mapping[Any, Any]) -> str:
+    """Return the name of a model in metadata; original columns are named, encoded ones are not."""
+    return row["model"] if row["columns"] == "encoded" else f"{row['model']}_{row['columns']}"
 
 
 def of_leaderboard(board: pd.DataFrame) -> Metadata:

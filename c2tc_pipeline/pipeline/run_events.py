@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
@@ -26,7 +26,7 @@ Kind = Literal["started", "made", "kept", "ended", "warned", "retrying", "waitin
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
 _MISTAKES = ("InputError", "Failure")
 _SETS = ("condensed", "random", "whole")
-_METRICS = ("accuracy", "macro_f1")
+_METRICS = ("accuracy", "auc")
 _NAME_WIDTH = 19
 _PARTITION_WIDTH = 15
 
@@ -47,6 +47,7 @@ class RunEvent:
     seconds: float = 0.0
     cached: bool = False
     mistake: bool = False
+    partition: str = ""
 
 
 class RunWatch(logging.Handler):
@@ -54,12 +55,13 @@ class RunWatch(logging.Handler):
 
     def __init__(self, listener: Callable[[RunEvent], object]) -> None:
         super().__init__()
-        self._listener = listener
+        self._listener = lambda event: listener(replace(event, partition=self._partition))
         self.interrupted = False
-        self.begin()
+        self.begin("")
 
-    def begin(self) -> None:
-        """Reset the state for the next run."""
+    def begin(self, partition: str) -> None:
+        """Reset the state for the next run, which is of this partition."""
+        self._partition = partition
         self.failures: list[RunEvent] = []
         self._cached: dict[str, bool] = {}
         self._refusals: dict[str, str] = {}
@@ -192,11 +194,6 @@ class RunLines:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task: TaskID | None = None
-        self._partition = ""
-
-    def begin(self, partition: str) -> None:
-        """Set the partition of the next run."""
-        self._partition = partition
 
     def __enter__(self) -> RunLines:
         self._progress.start()
@@ -207,10 +204,10 @@ class RunLines:
 
     def __call__(self, event: RunEvent) -> None:
         """Print an event."""
-        name, text = escape(event.step), escape(event.text)
-        columns = f"{name:<{_NAME_WIDTH}} {escape(self._partition):<{_PARTITION_WIDTH}}"
+        name, text, partition = escape(event.step), escape(event.text), escape(event.partition)
+        columns = f"{name:<{_NAME_WIDTH}} {partition:<{_PARTITION_WIDTH}}"
         if event.kind in ("started", "ended", "made", "failed"):
-            self._show(f"{name} {escape(self._partition)}" if event.kind == "started" else None)
+            self._show(f"{name} {partition}" if event.kind == "started" else None)
         line = {
             "made": f"[green]✓[/] {columns} {event.seconds:6.1f} s{'  cached' if event.cached else ''}",
             "kept": f"[dim]= {columns}[/] up to date",
@@ -230,24 +227,30 @@ class RunLines:
         self._task = None if description is None else self._progress.add_task(description, total=None)
 
 
-def scores_table(title: str, scores: pd.DataFrame, seconds: dict[float, float]) -> Table:
-    """Return the scores of one table, as ``gather_scores`` returns them, with a line for each ratio and model."""
+def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
+    """Return the scores of one table, given by ratio, with a line for each ratio and model."""
+    from c2tc_pipeline.evaluation.averages import gather_scores
+    from c2tc_pipeline.reports.verdict import worth_number
+
     shown = Table(title=escape(title), title_justify="left", box=None, header_style="dim", pad_edge=False)
     shown.add_column("ratio")
-    shown.add_column("rows in → out", justify="right")
+    shown.add_column("rows", justify="right")
     shown.add_column("model")
-    for heading in ("accuracy %", "macro-F1 %", "time"):
+    for heading in ("accuracy %", "AUC %", "row worth"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    for ratio in sorted(map(float, scores["ratio"].unique()), reverse=True):
-        cell = scores[scores["ratio"] == ratio]
-        for number, (model, found) in enumerate(cell.groupby("model", sort=False)):
-            rows_in, rows_out = (found[name].iloc[0] for name in ("rows_in", "rows_out"))
-            about = (f"{ratio:g}", f"{rows_in:,} → {rows_out:,}", f"{seconds[ratio]:.0f} s")
-            # Ratio, rows and time are shown with the first model of a cell.
-            first, size, took = about if number == 0 else ("", "", "")
+    for ratio in sorted(by_ratio, reverse=True):
+        means = gather_scores({(title, ratio): by_ratio[ratio]})
+        for number, ((model, columns), found) in enumerate(means.groupby(["model", "columns"], sort=False)):
+            # Ratio and rows are shown with the first model.
+            first, rows = (f"{ratio:g}", f"{found['rows_out'].iloc[0]:,}") if number == 0 else ("", "")
             by_set = found.set_index("training_set")
-            metrics = (" / ".join(f"{100 * by_set[name][each]:.1f}" for each in _SETS) for name in _METRICS)
-            shown.add_row(first, size, escape(str(model)), *metrics, took)
-    shown.caption = "Scores on test rows of models trained on: " + " / ".join(_SETS) + "."
+            metrics = ("/".join(f"{100 * by_set[name][each]:.1f}" for each in _SETS) for name in _METRICS)
+            worth = worth_number(by_set.loc["condensed"].to_dict())
+            name = model if columns == "encoded" else f"{model}, {columns}"
+            shown.add_row(first, rows, escape(str(name)), *metrics, worth)
+    shown.caption = (
+        f"Scores on test rows of models trained on: {' / '.join(_SETS)}. "
+        "Row worth: random rows that a condensed row replaces, by AUC."
+    )
     shown.caption_justify = "left"
     return shown

@@ -7,48 +7,42 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.averages import SCORES_NAME, gather_scores
-from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME
+from c2tc_pipeline.evaluation.averages import SCORES_NAME
+from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME, ROWS_NAME
 from c2tc_pipeline.pipeline.instance import Workplace, end_dead_runs, open_instance, runs_are_local
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.jobs import ASSETS
 from c2tc_pipeline.pipeline.ledger import Ingested, Ledger, guarded
 from c2tc_pipeline.pipeline.run_events import RunEvent, RunWatch
 from c2tc_pipeline.pipeline.versioning import Partition, Partitions
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.storage.artefact import check_target, publish_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline.tables.fingerprint import source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
 
 LOGGER = "c2tc"
 RESULTS_KIND = "pipeline-results"
 _CONDENSED = "condensed_table"
+_EXPANDED = "training_rows"
 _SCORES = "evaluation_scores"
 # Whether a failed run is launched again is up to the user at the prompt, not to the daemon.
 TAGS = {"c2tc/launched_by": "c2tc run", "dagster/max_retries": "0"}
 
 
-class RunViewer(Protocol):
-    """A listener to the events of runs."""
-
-    def begin(self, partition: str) -> None:
-        """Set the partition of the next run."""
-
-    def __call__(self, event: RunEvent) -> None:
-        """Handle an event of the run."""
+RunListener = Callable[[RunEvent], object]
+"""Called with the events of runs as they happen."""
 
 
 @dataclass
@@ -66,7 +60,7 @@ def run_tables(
     catalogue: Catalogue,
     chosen: Mapping[str, Sequence[float]],
     out: Path,
-    viewer: RunViewer,
+    listener: RunListener,
     *,
     force: bool = False,
 ) -> tuple[list[TableRun], list[RunEvent]]:
@@ -82,7 +76,7 @@ def run_tables(
     with open_instance(place.home) as instance:
         if runs_are_local(place.home):
             end_dead_runs(instance)
-        jobs = _Jobs(place, catalogue, instance, viewer, force)
+        jobs = _Jobs(place, catalogue, instance, listener, force)
         done = []
         for table, ratios in chosen.items():
             made, has_report = _run_table(jobs, table, ratios)
@@ -116,10 +110,10 @@ class _Jobs:
     """The jobs of the pipeline, each run to its end before the next."""
 
     def __init__(
-        self, place: Workplace, catalogue: Catalogue, instance: dg.DagsterInstance, viewer: RunViewer, force: bool
+        self, place: Workplace, catalogue: Catalogue, instance: dg.DagsterInstance, listener: RunListener, force: bool
     ) -> None:
-        self._viewer = viewer
-        self._watch = RunWatch(viewer)
+        self._listener = listener
+        self._watch = RunWatch(listener)
         loggers = dg.Definitions(loggers={LOGGER: self._watch.as_logger()})
         self._defs = dg.Definitions.merge(place.definitions(catalogue), loggers)
         self._store = place.store()
@@ -129,11 +123,10 @@ class _Jobs:
 
     def run(self, job: str, partition: Partition) -> list[RunEvent]:
         """Make what is out of date of a job's partition, and return the failures."""
-        self._viewer.begin(partition or "")
-        self._watch.begin()
+        self._watch.begin(partition or "")
         wanted = ASSETS[job] if self._force else self._out_of_date(job, partition)
         for asset in ASSETS[job][: len(ASSETS[job]) - len(wanted)]:
-            self._viewer(RunEvent("kept", asset))
+            self._listener(RunEvent("kept", asset, partition=partition or ""))
         if not wanted:
             return []
         # In this process, so that imports are paid for once and not for each step.
@@ -168,7 +161,7 @@ class _Jobs:
     def _source_changed(self, table: str) -> bool:
         source = self._catalogue.resolve_source(self._catalogue[table])
         try:
-            return Ingested.last(self._instance, table).is_older_than(source, source_fingerprint(source))
+            return Ingested.last(self._instance, table).is_older_than(source, open_source(source).version())
         except (InputError, OSError):
             return True  # the run reports what is wrong with it
 
@@ -185,33 +178,29 @@ def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
             shutil.copy(stored / PAGE_NAME, directory)
         for ratio in spec.ratios:
             cell = Partitions.cell_key(spec.name, ratio)
-            if all(store.latest(artefact_key(asset, cell)) for asset in (_CONDENSED, _SCORES)):
+            if all(store.latest(artefact_key(asset, cell)) for asset in (_CONDENSED, _EXPANDED, _SCORES)):
                 kind = FORMATS[_CONDENSED].kind
                 publish_directory(directory / repr(ratio), partial(_copy_cell, store, cell), kind=kind)
 
     publish_directory(folder, write, kind=RESULTS_KIND, settings={"table": spec.name}, replace=True)
 
 
-def report_page(folder: Path) -> Path:
-    """Return the page in a folder of results."""
-    return folder / PAGE_NAME
-
-
-def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> pd.DataFrame:
-    """Return the scores of a table at some ratios, as ``gather_scores`` combines them."""
-    cells: dict[tuple[str, float], pd.DataFrame] = {}
+def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> dict[float, pd.DataFrame]:
+    """Return the stored scores of a table, by ratio."""
+    scores = {}
     for ratio in ratios:
         cell = Partitions.cell_key(table, ratio)
         with _newest(store, _SCORES, cell) as directory, refusing_damage(artefact_key(_SCORES, cell)):
-            cells[table, ratio] = FORMATS[_SCORES].read(directory)
-    return gather_scores(cells)
+            scores[ratio] = FORMATS[_SCORES].read(directory)
+    return scores
 
 
 def _copy_cell(store: ArtefactStore, cell: str, folder: Path) -> None:
     with _newest(store, _CONDENSED, cell) as stored:
         shutil.copytree(stored, folder, dirs_exist_ok=True)
-    with _newest(store, _SCORES, cell) as stored:
-        shutil.copy(stored / SCORES_NAME, folder)
+    for asset, name in ((_EXPANDED, ROWS_NAME), (_SCORES, SCORES_NAME)):
+        with _newest(store, asset, cell) as stored:
+            shutil.copy(stored / name, folder)
 
 
 def _newest(store: ArtefactStore, asset: str, partition: str) -> AbstractContextManager[Path]:

@@ -17,9 +17,9 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.pipeline.ledger import Ingested, unreadable
 from c2tc_pipeline.pipeline.versioning import Partitions
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline.tables.fingerprint import source_fingerprint
 
 INTERVAL_VARIABLE = "C2TC_SENSOR_SECONDS"
 WEBHOOK_VARIABLE = "C2TC_WEBHOOK_URL"
@@ -71,7 +71,7 @@ def source_sensor(catalogue: Catalogue) -> dg.SensorDefinition:
             state = after[name] = dict(before.get(name, {}))
             source = catalogue.resolve_source(spec)
             try:
-                fingerprint = source_fingerprint(source)
+                fingerprint = open_source(source).version()
                 if fingerprint == state.get("judged"):
                     continue
                 if fingerprint != state.get("seen"):

@@ -19,7 +19,7 @@ import dagster as dg
 
 from c2tc_pipeline.allocation import ALLOCATION_VERSION
 from c2tc_pipeline.clustering import CLUSTER_VERSION, CURVE_VERSION
-from c2tc_pipeline.condensation import CONDENSED_VERSION
+from c2tc_pipeline.condensation import CONDENSED_VERSION, EXPANSION_VERSION, WEIGHTS_VERSION
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION, ENCODER_VERSION
 from c2tc_pipeline.evaluation import SCORES_VERSION
 from c2tc_pipeline.reports import REPORT_VERSION
@@ -36,9 +36,10 @@ ALGORITHM_VERSIONS = {
     "raw_table": str(READING_VERSION),
     "validated_table": str(PREPARATION_VERSION),
     "encoder": f"{ENCODER_VERSION}.{AUTOENCODER_VERSION}",
-    "encoded_table": str(ENCODER_VERSION),
+    "encoded_table": f"{ENCODER_VERSION}.{WEIGHTS_VERSION}",
     "cluster_allocation": f"{ALLOCATION_VERSION}.{CURVE_VERSION}",
     "condensed_table": f"{CONDENSED_VERSION}.{CLUSTER_VERSION}",
+    "training_rows": str(EXPANSION_VERSION),
     "evaluation_scores": str(SCORES_VERSION),
     "report": str(REPORT_VERSION),
     "leaderboard": str(REPORT_VERSION),
@@ -52,6 +53,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "encoded_table": ("validated_table", "encoder"),
     "cluster_allocation": ("encoded_table",),
     "condensed_table": ("validated_table", "encoder", "encoded_table", "cluster_allocation"),
+    "training_rows": ("condensed_table",),
     "evaluation_scores": ("validated_table", "encoded_table", "condensed_table"),
     "report": ("condensed_table", "evaluation_scores"),
     "leaderboard": ("evaluation_scores",),
@@ -62,7 +64,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
 # rows, which condensing does not read.
 _NAMED_ELSEWHERE = {"condensed_table": {"validated_table"}}
 
-BY_CELL = frozenset({"cluster_allocation", "condensed_table", "evaluation_scores"})
+BY_CELL = frozenset({"cluster_allocation", "condensed_table", "training_rows", "evaluation_scores"})
 UNPARTITIONED = frozenset({"leaderboard"})
 DATASET = "dataset"
 RATIO = "ratio"
@@ -90,7 +92,7 @@ class Partitions:
 
     @staticmethod
     def cell_key(table: str, ratio: float) -> str:
-        """Return the partition key of one table at one ratio, such as ``flights|0.001``."""
+        """Return the partition key of one table at one ratio, such as ``departures|0.001``."""
         return f"{table}|{ratio!r}"
 
     @staticmethod
@@ -150,11 +152,15 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
             return spec.model_dump(mode="json", include=fields)
         case "encoder":
             return spec.settings.model_dump(mode="json", include={"seed", "strings", "numeric"})
+        case "encoded_table":
+            return spec.settings.model_dump(mode="json", include={"seed", "column_weights"})
+        case "training_rows":
+            return spec.settings.model_dump(mode="json", include={"seed", "expand_rows"})
         case "cluster_allocation":
             read = {"seed", "allocation", "gamma", "min_rows_per_condensed_row"}
             return {"ratio": ratio, **spec.settings.model_dump(mode="json", include=read)}
         case "condensed_table":
-            read = {"seed", "representative", "min_rows_per_condensed_row"}
+            read = {"seed", "representative", "min_rows_per_condensed_row", "min_category_rows"}
             # A limit that only warns does not change the table.
             limit = spec.checks.repeated_rows if spec.checks.on_repeated_rows == "stop" else None
             return {"ratio": ratio, "repeated_rows": limit, **spec.settings.model_dump(mode="json", include=read)}

@@ -1,8 +1,9 @@
-"""Toy assets in every kind of place, and a window on the dashboard of a site."""
+"""Toy assets in a folder, and a window on the dashboard of a site."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -25,6 +26,12 @@ def word_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the toy assets be stored, all but the one called unknown."""
     for name in ("motto", "word", "cell", "narrow"):
         monkeypatch.setitem(FORMATS, name, WORDS)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A folder: the tests of the storage cover the other kinds."""
+    return Place(str(tmp_path / "root"), tmp_path)
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from c2tc_pipeline.condensation import steps
-from c2tc_pipeline.pipeline import metadata
 from c2tc_pipeline.pipeline.versioning import DATASET, RATIO
-from c2tc_pipeline_tests.pipeline.pipeline_rig import QUIET, Rig
+from c2tc_pipeline_tests.pipeline.pipeline_rig import QUIET, Rig, without_pictures
 from c2tc_pipeline_tests.tools.reliability.moments import count_calls, die, killed_at
 
 NONE = "none"
@@ -77,8 +77,7 @@ FAULTS: dict[str, Callable[..., None]] = {
 def _harm(folder: str, fault: str, *arguments: str) -> None:
     """Let a fault happen in this process; once, however often Dagster rebuilds the job."""
     FAULTS[fault](Path(folder), *arguments)
-    # Pictures on the dashboard take most of a step's time, and are stored nowhere.
-    setattr(metadata, "_pictures", lambda exhibits: {})  # noqa: B010
+    without_pictures(pytest.MonkeyPatch())
 
 
 @cache

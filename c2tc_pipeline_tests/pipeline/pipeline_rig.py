@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import dagster as dg
 import pandas as pd
+import pytest
 import yaml
 
 from c2tc_pipeline.definitions import build_defs
@@ -26,6 +27,7 @@ from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST, LEADERBOARD, REPORT
 from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG
 from c2tc_pipeline.pipeline.steps import CacheResource
 from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
+from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
@@ -71,7 +73,7 @@ class Rig:
     def add(self, name: str, frame: pd.DataFrame | None = None, **fields: Any) -> None:
         """Deliver a table and describe it in the catalogue, with settings that keep its tests short."""
         self.deliver(name, mixed_table() if frame is None else frame)
-        quick = {"ratios": [0.1], "evaluation": {"seeds": 1, "models": ["boosting"]}}
+        quick = {"ratios": [0.1], "evaluation": {"seeds": 1, "models": ["logistic"]}}
         self._write({**self._read(), name: {"source": f"{name}.parquet", "label": "outcome", **quick, **fields}})
 
     def change(self, name: str, **fields: Any) -> None:
@@ -180,6 +182,11 @@ class Rig:
                         if path.is_file() and path.name != TIMINGS_NAME:
                             files[f"{name}/{path.relative_to(directory).as_posix()}"] = path.read_bytes()
         return files
+
+
+def without_pictures(patch: pytest.MonkeyPatch) -> None:
+    """Leave out pictures, in metadata and on pages: they take most of the time of a run and decide nothing."""
+    patch.setattr(Picture, "data_uri", lambda picture, max_svg_bytes=0: "data:,")
 
 
 def succeeded(result: dg.ExecuteInProcessResult) -> None:

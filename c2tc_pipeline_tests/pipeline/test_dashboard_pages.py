@@ -1,14 +1,21 @@
-"""What people see: the real dashboard in a real browser, over a pipeline that was run."""
+"""The dashboard of ``c2tc ui`` in a real browser, over a pipeline that was run; its end leaves no process behind."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import quote
 
+import psutil
 import pytest
 
 from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
 from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, Dashboard, Site, shown_site
+from c2tc_pipeline_tests.storage.s3_server import free_ports
 from c2tc_pipeline_tests.tools.browser import Page
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -31,6 +38,30 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site on which everything was made."""
     with shown_site(tmp_path_factory.mktemp("site"), mixed_table(400)) as site:
         yield site
+
+
+@pytest.fixture(scope="module")
+def dashboard(command: subprocess.Popen[str]) -> Dashboard:
+    """The address that the command prints when it answers."""
+    assert command.stdout is not None
+    assert "Starting" in command.stdout.readline()
+    said = command.stdout.readline()
+    assert said.startswith("The dashboard is at http://127.0.0.1:")
+    return Dashboard(said.split()[4])
+
+
+@pytest.fixture(scope="module")
+def command(site: Site) -> Iterator[subprocess.Popen[str]]:
+    """``c2tc ui``, with relative paths, which its children could not resolve if they got them as they are."""
+    arguments = ["--catalogue", "catalog.yaml", "--home", "home", "--storage", "store"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "c2tc_pipeline", "ui", "--port", str(free_ports(1)[0]), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=site.folder,
+    ) as process:
+        yield process
+        process.terminate()
 
 
 @pytest.fixture
@@ -86,3 +117,26 @@ def test_the_schedules_have_nothing_to_do_after_a_run(dashboard: Dashboard, job:
     tick = dashboard.ask(NIGHT, schedule=schedule)["scheduleDryRun"]
     assert tick["evaluationResult"]["skipReason"] == "Everything is up to date.", tick
     assert tick["evaluationResult"]["runRequests"] == []
+
+
+def living(group: int) -> list[psutil.Process]:
+    """Return the processes of a group that are not zombies."""
+    found = []
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def test_its_end_leaves_no_process_behind(dashboard: Dashboard, command: subprocess.Popen[str], site: Site) -> None:
+    # The daemon is at work on the same instance: it leaves its heartbeats there.
+    site.wait_until(lambda: bool(site.instance.get_daemon_heartbeats()))
+    [child] = psutil.Process(command.pid).children()
+    assert len(living(child.pid)) > 2
+    # What a service manager sends; Ctrl-C takes the same way without a handler of our own.
+    command.send_signal(signal.SIGTERM)
+    assert command.stdout is not None
+    assert command.stdout.read() == "Stopping.\n"
+    assert command.wait() == 0
+    assert living(child.pid) == []

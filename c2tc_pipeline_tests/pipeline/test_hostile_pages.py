@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.versioning import PARENTS
+from c2tc_pipeline.pipeline.versioning import BY_CELL, PARENTS
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
 from c2tc_pipeline_tests.tools.browser import Page
@@ -90,25 +89,11 @@ def test_stored_pages_show_the_names_and_obey_none(
             assert text.split("\n")[0] in page.text
 
 
-def test_pictures_hold_no_script_either(page: Page, site: Site, tmp_path: Path) -> None:
-    page.open(stored_page(site, "report", TABLE, tmp_path))
-    svg = "[...document.images].map(image => image.src).filter(source => source.startsWith('data:image/svg'))"
-    pictures = page.evaluate(f"{svg}.map(source => atob(source.split(',')[1]))")
-    assert pictures
-    for picture in pictures:
-        for drawn in ElementTree.fromstring(picture).iter():
-            assert not str(drawn.tag).endswith(("script", "foreignObject", "image", "}a"))
-            for name, value in drawn.attrib.items():
-                assert not name.startswith("on")
-                assert not name.endswith("href") or value.startswith("#")
-
-
 @pytest.mark.parametrize("asset", PARENTS)
 def test_the_dashboard_obeys_none_of_the_names(
     page: Page, dashboard: Dashboard, listener: Listener, table: tuple[pd.DataFrame, str], asset: str
 ) -> None:
-    of_a_cell = asset in ("cluster_allocation", "condensed_table", "evaluation_scores")
-    view = f"partitions&partition={quote(CELL if of_a_cell else TABLE)}" if asset != "leaderboard" else "events"
+    view = f"partitions&partition={quote(CELL if asset in BY_CELL else TABLE)}" if asset != "leaderboard" else "events"
     page.open(f"{dashboard.url}/assets/{asset}?view={view}")
     page.wait_until("document.body.innerText.includes('data_version')")
     said = [page.text]
@@ -134,22 +119,6 @@ def names_missing(said: str, names: Iterable[str]) -> list[str]:
     """Return the names that a page does not show as they are, however it breaks its lines."""
     shown = " ".join(said.split())
     return [name for name in names if " ".join(printable(name).split()) not in shown]
-
-
-def test_a_name_that_is_rendered_or_absent_would_be_missed() -> None:
-    names = ["![picture](http://h/x.png)", "**bold**", "plain"]
-    assert names_missing("a plain\n  ![picture](http://h/x.png)", names) == ["**bold**"]
-    assert names_missing("picture bold plain", names) == names[:2]
-    assert names_missing("", names) == names
-
-
-@pytest.mark.parametrize("view", ["checks", "events", "definition", "lineage"])
-def test_other_views_of_the_dashboard_obey_none(
-    page: Page, dashboard: Dashboard, listener: Listener, view: str
-) -> None:
-    page.open(f"{dashboard.url}/assets/raw_table?view={view}")
-    page.wait_until("document.body.innerText.includes('raw_table')")
-    assert inside(page, listener) == []
 
 
 def inside(page: Page, listener: Listener) -> list[str]:

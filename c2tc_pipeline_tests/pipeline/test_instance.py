@@ -10,7 +10,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
 
 import c2tc_pipeline
 from c2tc_pipeline.common.errors import InputError
@@ -23,7 +22,7 @@ from c2tc_pipeline.pipeline.instance import (
     prepare_home,
     runs_are_local,
 )
-from c2tc_pipeline.pipeline.jobs import PRELOADED, STEPS_VARIABLE
+from c2tc_pipeline.pipeline.jobs import STEPS_VARIABLE
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
 
@@ -42,13 +41,6 @@ def test_the_folder_is_absolute_and_holds_settings(tmp_path: Path, monkeypatch: 
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="DAGSTER_HOME"):
         prepare_home(tmp_path / "file" / "dagster")
-
-
-def test_settings_that_name_the_launcher_of_an_earlier_release_are_refused(tmp_path: Path) -> None:
-    launcher = {"module": "c2tc_pipeline.pipeline.launcher", "class": "ForkingRunLauncher"}
-    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({"run_launcher": launcher}))
-    with pytest.raises(InputError, match="run_launcher"):
-        open_instance(tmp_path)
 
 
 def test_the_settings_of_the_instance(tmp_path: Path) -> None:
@@ -139,23 +131,9 @@ def test_the_executor_of_steps(monkeypatch: pytest.MonkeyPatch, wanted: str, nam
     monkeypatch.setenv(STEPS_VARIABLE, wanted)
     defs = build_defs(Catalogue(Path("catalog.yaml"), {}), storage="memory://unused")
     assert defs.resolve_job_def("ingest_job").executor_def.name == name
-
-
-def test_another_executor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STEPS_VARIABLE, "elsewhere")
     with pytest.raises(InputError, match="apart, together"):
         build_defs(Catalogue(Path("catalog.yaml"), {}), storage="memory://unused")
-
-
-def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
-
-
-def test_preloaded_modules_exist_and_start_no_thread() -> None:
-    """Dagster would silently skip a name that is gone; a thread would be missing in a forked step."""
-    code = "import importlib, sys, threading\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
-    done = run_python("-c", f"{code}print(threading.active_count())", *PRELOADED)
-    assert done.stdout == "1\n", done.stderr
 
 
 def test_loading_the_definitions_imports_nothing_heavy() -> None:
@@ -166,16 +144,6 @@ def test_loading_the_definitions_imports_nothing_heavy() -> None:
         "heavy = ('torch', 'sklearn', 'matplotlib', 'pandera')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    done = run_python("-c", code)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stdout == "[]\n", done.stderr
     assert "Warning" not in done.stderr
-
-
-@pytest.mark.slow
-def test_the_workspace_file_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(prepare_home(tmp_path)))
-    done = run_python("-m", "dagster", "definitions", "validate", "-w", "workspace.yaml")
-    assert done.returncode == 0, done.stderr
-    # Dagster's own command is superseded by one of another package.
-    warnings = [line for line in (done.stdout + done.stderr).splitlines() if "Warning:" in line]
-    assert [line for line in warnings if "SupersessionWarning" not in line] == []

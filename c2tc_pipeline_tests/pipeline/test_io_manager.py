@@ -10,51 +10,26 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.formats import Format, digest_of_files
-from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline_tests.pipeline.toys import TRIES, WORDS, Toys, failure_of, stored_metadata
+from c2tc_pipeline.pipeline.formats import digest_of_files
+from c2tc_pipeline_tests.pipeline.toys import TRIES, Toys, failure_of, stored_metadata
 from c2tc_pipeline_tests.storage.artefacts import KIND
 from c2tc_pipeline_tests.storage.places import Place
 
 
-def test_a_consumer_gets_the_value(toys: Toys) -> None:
-    assert toys.make("motto").success
-    assert toys.make("reply").success
-    assert toys.got == {"reply": "first"}
-
-
-def test_the_materialisation_tells_version_size_and_address(toys: Toys) -> None:
-    metadata = stored_metadata(toys.make("cell", "adult|0.01"))
-    assert (metadata["version"], metadata["replaces_version"]) == (1, 0)
-    assert metadata["bytes"] == len("first") + 256
-    stored = {f"{toys.place.store.backend.root}/{path}" for path in toys.place.contents()}
-    assert {f"{metadata['path']}/a.txt", f"{metadata['path']}/folder/b.bin"} < stored
-
-
-def test_the_key_is_made_of_asset_and_partition(toys: Toys) -> None:
-    for asset, partition in (("motto", None), ("word", "adult"), ("cell", "flights|0.001")):
-        assert toys.make(asset, partition).success
-    for key, partition in (("motto/all", None), ("word/adult", "adult"), ("cell/flights|0.001", "flights|0.001")):
-        published = toys.place.store.latest(key)
-        assert published is not None
-        assert (published.kind, published.settings["partition"]) == (KIND, partition)
-    assert len(toys.place.contents()) == 3 * 3
-
-
-def test_the_manifest_names_the_run(toys: Toys) -> None:
-    run = toys.make("motto")
-    published = toys.place.store.latest("motto/all")
-    assert published is not None
-    assert published.settings["run_id"] == run.run_id
-
-
-def test_each_materialisation_is_a_new_version_and_the_newest_is_read(toys: Toys) -> None:
+def test_each_materialisation_is_a_new_version_and_a_consumer_gets_the_newest(toys: Toys) -> None:
     for number, text in enumerate(("first", "second", "second"), start=1):
         toys.says = text
-        assert stored_metadata(toys.make("motto"))["version"] == number
+        run = toys.make("motto")
+        metadata = stored_metadata(run)
+        assert (metadata["version"], metadata["replaces_version"]) == (number, number - 1)
     assert toys.make("reply").success
     assert toys.got == {"reply": "second"}
-    assert toys.place.store.versions("motto/all") == [1, 2, 3]
+    assert metadata["bytes"] == len("second") + 256
+    stored = {f"{toys.place.store.backend.root}/{path}" for path in toys.place.contents()}
+    assert {f"{metadata['path']}/a.txt", f"{metadata['path']}/folder/b.bin"} < stored
+    published = toys.place.store.latest("motto/all")
+    assert published is not None
+    assert (published.kind, published.settings["partition"], published.settings["run_id"]) == (KIND, None, run.run_id)
 
 
 def test_partitions_are_kept_apart(toys: Toys) -> None:
@@ -63,9 +38,14 @@ def test_partitions_are_kept_apart(toys: Toys) -> None:
     assert toys.make("plural", "adult").success
     assert toys.make("detail", "flights|0.01").success
     assert toys.got == {"plural": "adult", "detail": "flights"}
+    published = toys.place.store.latest("word/adult")
+    assert published is not None
+    assert published.settings["partition"] == "adult"
 
 
 def test_a_consumer_of_many_partitions_gets_those_that_were_made(toys: Toys) -> None:
+    assert toys.make("board").success
+    assert toys.got == {"board": {}}
     for toys.says in ("flights|0.01", "adult|0.001", "adult|0.01"):
         assert toys.make("cell", toys.says).success
     for partition in ("adult", "flights"):
@@ -75,11 +55,6 @@ def test_a_consumer_of_many_partitions_gets_those_that_were_made(toys: Toys) -> 
     board = toys.make("board")
     assert list(toys.got["board"]) == ["adult|0.001", "adult|0.01", "flights|0.01"]
     assert not [entry for entry in toys.instance.all_logs(board.run_id) if int(entry.level) > logging.INFO]
-
-
-def test_many_partitions_of_which_none_was_made_are_an_empty_dict(toys: Toys) -> None:
-    assert toys.make("board").success
-    assert toys.got == {"board": {}}
 
 
 def test_a_dimension_with_one_key_still_gives_a_dict(toys: Toys) -> None:
@@ -121,15 +96,6 @@ def test_no_value_is_not_stored(toys: Toys) -> None:
     assert toys.place.contents() == {}
 
 
-@pytest.mark.parametrize("form", ["{root}", "file://{root}"])
-def test_a_path_and_its_file_address_are_the_same_place(
-    tmp_path: Path, instance: dg.DagsterInstance, word_formats: None, form: str
-) -> None:
-    toys = Toys(Place(form.format(root=tmp_path / "root"), tmp_path), instance)
-    assert toys.make("motto").success
-    assert StoreIOManager(root=str(tmp_path / "root")).read("motto") == "first"
-
-
 def test_memory_that_ends_with_the_step_is_refused_before_the_work(
     memory_place: Place, instance: dg.DagsterInstance, word_formats: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,8 +122,3 @@ def test_a_digest_counts_names_and_contents_but_no_timings(tmp_path: Path) -> No
     assert digest(sub__b_txt="2", a_txt="1", timings_json="3", sub__timings_json="4") == base
     others = [digest(a_txt="1"), digest(a_txt="2", sub__b_txt="1"), digest(a_txt="1", b_txt="2"), digest()]
     assert len({base, *others}) == 5
-
-
-def test_a_format_of_its_own_mind_about_digests_is_asked() -> None:
-    asked = Format(kind="demo", write=WORDS.write, read=WORDS.read, digest=str.upper)
-    assert asked.digest_of("word") == "WORD"

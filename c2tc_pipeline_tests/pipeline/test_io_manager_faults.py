@@ -14,29 +14,25 @@ from c2tc_pipeline_tests.storage.artefacts import KIND
 from c2tc_pipeline_tests.storage.places import data_path, fetched, files_of, publish
 
 
-@pytest.mark.parametrize("others", [1, 2])
-def test_a_run_that_was_overtaken_fails_once_and_the_other_result_stands(toys: Toys, others: int) -> None:
-    assert toys.make("word", "adult").success
+def test_a_run_that_was_overtaken_fails_once_and_the_other_result_stands(toys: Toys) -> None:
+    others = 2
 
     def overtake() -> None:
+        if toys.attempts == 1:
+            # Another partition does not overtake.
+            publish(toys.place.open(), "other", "word/flights")
+            return
         for number in range(others):
             publish(toys.place.open(), f"other {number}", "word/adult")
 
     toys.meanwhile = overtake
+    assert toys.make("word", "adult").success
     message = failure_of(toys.make("word", "adult"))
     assert message.startswith("Another run published version 2 of 'word/adult' while this one was at work;")
     assert toys.attempts == 2
     assert toys.place.store.newest_version("word/adult") == 1 + others
     assert toys.make("plural", "adult").success
     assert toys.got == {"plural": f"other {others - 1}"}
-
-
-def test_another_partition_does_not_overtake(toys: Toys) -> None:
-    def be_busy_elsewhere() -> None:
-        publish(toys.place.open(), "other", "word/flights")
-
-    toys.meanwhile = be_busy_elsewhere
-    assert toys.make("word", "adult").success
 
 
 def test_of_two_runs_at_once_one_wins_with_a_whole_result(toys: Toys) -> None:
@@ -82,19 +78,7 @@ def test_a_write_that_breaks_off_is_tried_again_and_leaves_nothing(toys: Toys, m
     assert toys.manager.read("motto") == "second"
 
 
-def test_a_write_that_breaks_off_once_ends_with_one_version(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
-    def break_off_once(value: str, directory: Path) -> None:
-        write_word(value, directory)
-        if toys.attempts == 1:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setitem(FORMATS, "motto", Format(kind=KIND, write=break_off_once, read=read_word))
-    assert toys.make("motto").success
-    assert toys.attempts == 2
-    assert toys.place.store.versions("motto/all") == [1]
-
-
-@pytest.mark.parametrize(("takes", "tries"), [(1, 1), (2, 1), (3, 2)])
+@pytest.mark.parametrize(("takes", "tries"), [(2, 1), (3, 2)])
 def test_a_run_whose_number_a_collector_took_while_it_stored_is_not_lost(
     toys: Toys, monkeypatch: pytest.MonkeyPatch, takes: int, tries: int
 ) -> None:
@@ -115,14 +99,13 @@ def test_a_run_whose_number_a_collector_took_while_it_stored_is_not_lost(
     assert toys.manager.read("motto") == toys.says
 
 
-@pytest.mark.parametrize("name", ["a.txt", "folder/b.bin"])
-def test_a_damaged_file_stops_the_consumer_and_is_named(toys: Toys, name: str) -> None:
+def test_a_damaged_file_stops_the_consumer_and_is_named(toys: Toys) -> None:
     for partition in ("adult|0.01", "adult|0.001"):
         assert toys.make("cell", partition).success
     store = toys.place.store
     published = store.latest("cell/adult|0.01")
     assert published is not None
-    path = data_path(published, name)
+    path = data_path(published, "folder/b.bin")
     content = store.backend.read_bytes(path)
     toys.place.overwrite(path, bytes([content[0] ^ 1]) + content[1:])
     message = failure_of(toys.make("page", "adult"))

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.condensation import encoded
-from c2tc_pipeline.pipeline import metadata
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.tables import blocks
-from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded, without_pictures
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 COMPARED = ("encoder", "encoded_table", "cluster_allocation", "condensed_table", "evaluation_scores")
@@ -37,7 +36,7 @@ def stream_everything(monkeypatch: pytest.MonkeyPatch, block_rows: int) -> None:
 def test_a_table_of_several_times_the_memory_limit_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+    without_pictures(monkeypatch)
     files = []
     for name in ("in_memory", "streamed"):
         with described(tmp_path / name, mixed_table(60_000)) as rig:

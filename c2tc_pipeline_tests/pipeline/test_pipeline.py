@@ -46,12 +46,13 @@ PROMISED = {
         *(ROWS, SCHEMA, LINEAGE, "rows_in", "rows_out", "objective", "bound", "gap", "singletons", "repeated_rows"),
         "repeated_rows_by_reason",
     },
+    "training_rows": {ROWS, SCHEMA, LINEAGE, "rows_out", "rows_per_condensed_row"},
     "evaluation_scores": {
-        *("cache_hit", "cache_hits", "scores", "device"),
+        *("verdict", "boosting_row_worth_by_auc", "cache_hit", "cache_hits", "scores", "device"),
         *(
             f"boosting_{kind}_{metric}"
-            for kind in ("condensed", "random", "whole")
-            for metric in ("accuracy", "macro_f1")
+            for kind in ("condensed", "condensed_bare", "random", "random_same_classes", "whole")
+            for metric in ("accuracy", "macro_f1", "auc")
         ),
     },
     "report": {"ratios", "kilobytes", "page"},
@@ -60,7 +61,8 @@ PROMISED = {
 PICTURES = {
     "cluster_allocation": {"loss_curves", "search"},
     "condensed_table": {"class_shares_picture", "projection"},
-    "report": {"accuracy_by_ratio", "macro_f1_by_ratio"},
+    "evaluation_scores": {"row_worth"},
+    "report": {"accuracy_by_ratio", "macro_f1_by_ratio", "auc_by_ratio"},
 }
 ON_THE_GPU = {"encoder", "cluster_allocation", "condensed_table", "evaluation_scores"}
 
@@ -69,7 +71,13 @@ ON_THE_GPU = {"encoder", "cluster_allocation", "condensed_table", "evaluation_sc
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One table at two ratios, all of it made; nothing here changes it."""
     with Rig(tmp_path_factory.mktemp("pipeline")) as rig:
-        rig.add("people", mixed_table(400, words=True), ratios=list(RATIOS), settings={"strings": "similarity"})
+        rig.add(
+            "people",
+            mixed_table(400, words=True),
+            ratios=list(RATIOS),
+            settings={"strings": "similarity", "expand_rows": 500},
+            evaluation={"seeds": 1, "models": ["boosting"]},
+        )
         rig.run_all()
         yield rig
 
@@ -139,7 +147,30 @@ def test_the_numbers_fit_together(rig: Rig) -> None:
         assert 0 < condensed["bound"] <= condensed["objective"]
         scores = rig.told("evaluation_scores", cell)
         assert 0.2 < scores["boosting_whole_accuracy"] <= 1
-    assert rig.told("leaderboard")[ROWS] == len(RATIOS) * 3
+    # Rows drawn from the condensed ones, these themselves, two kinds of random rows, all rows, and multiples of the
+    # budget up to all rows; two kinds of columns.
+    training_sets = sum(5 + sum(multiple * ratio <= 1 for multiple in (5, 20)) for ratio in RATIOS)
+    assert rig.told("leaderboard")[ROWS] == 2 * training_sets
+
+
+def test_training_rows_have_the_columns_of_the_source_and_their_number_concerns_no_other_asset(
+    rig: Rig, tmp_path: Path
+) -> None:
+    source = pd.read_parquet(rig.folder / "people.parquet")
+    for cell in CELLS:
+        rows, told = stored(rig, "training_rows", cell), rig.told("training_rows", cell)
+        assert list(rows.columns) == [*source.columns.drop("outcome"), "outcome", "weight"]
+        assert len(rows) == told[ROWS] == 500
+        assert [column.name for column in told[SCHEMA].columns] == list(rows.columns)
+        assert set(rows["outcome"]) == set(source["outcome"].dropna())
+        assert (rows["weight"] > 0).all()
+        assert rows["weight"].mean() == pytest.approx(1)
+        assert rows["age"].dropna().between(source["age"].min(), source["age"].max()).all()
+        assert set(rows["job"].dropna()) <= set(source["job"].dropna())
+    with rig.copy_to(tmp_path / "rig") as copied:
+        copied.change("people", settings={"strings": "similarity", "expand_rows": 400})
+        ledger = Ledger(copied.instance, copied.catalogue)
+        assert {asset: found for asset in PARENTS if (found := list(ledger.pending(asset)))} == {"training_rows": CELLS}
 
 
 def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:

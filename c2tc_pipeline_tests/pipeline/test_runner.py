@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +21,6 @@ from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun, run_tables
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline_tests.pipeline.processes import KILLED_RUN
 from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue, toy_definitions
 
 Deed = Callable[[str], object]
@@ -31,18 +28,14 @@ Deed = Callable[[str], object]
 
 @dataclass
 class Seen:
-    """A viewer that keeps what it is told, with the partition."""
+    """A listener that keeps events, with their partitions."""
 
     events: list[tuple[str, RunEvent]] = field(default_factory=list)
-    partition: str = ""
     # Whether to press Ctrl-C when told to wait.
     impatient: bool = False
 
-    def begin(self, partition: str) -> None:
-        self.partition = partition
-
     def __call__(self, event: RunEvent) -> None:
-        self.events.append((self.partition, event))
+        self.events.append((event.partition, event))
         if self.impatient and event.kind == "waiting":
             signal.raise_signal(signal.SIGINT)
 
@@ -235,13 +228,6 @@ def test_an_interrupt_while_another_run_has_the_device(lasting: Rig) -> None:
     with pytest.raises(KeyboardInterrupt):
         lasting.run()
     assert lasting.seen.of("waiting") == [("wide", "encoder")]
-
-
-def test_a_run_that_was_killed_does_not_hold_up_the_next(lasting: Rig) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED_RUN, str(lasting.home)], capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    lasting.seen.impatient = True
-    assert lasting.run("wide", 0.1)[0].failures == []
 
 
 def test_runs_of_a_shared_database_are_left_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.pipeline.live import Webhook, running_webhook
 from c2tc_pipeline_tests.pipeline.toy_pipeline import record, toy_catalogue, toy_definitions
-from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, running_server
+from c2tc_pipeline_tests.storage.s3_server import BUCKET, SECRET, S3Server
 
 CANARY = "canary-token-91ce"
 
@@ -83,10 +83,10 @@ def test_new_sources_are_launched_once_each(tmp_path: Path) -> None:
     assert len(set(watch.run_keys)) == 2
 
 
-@pytest.mark.parametrize("text", ["x,y\nbank,1\nbank,0\n", "x,y\nbank,2\n"], ids=["longer", "same size"])
-def test_a_changed_source_launches_just_its_partition(watch: Watch, tmp_path: Path, text: str) -> None:
-    write(tmp_path, "bank", text)
-    assert watch.ticks(4) == [[], ["bank"], [], []]
+def test_a_changed_source_launches_just_its_partition(watch: Watch, tmp_path: Path) -> None:
+    for text in ("x,y\nbank,1\nbank,0\n", "x,y\nbank,2\n"):
+        write(tmp_path, "bank", text)
+        assert watch.ticks(4) == [[], ["bank"], [], []]
 
 
 def test_a_touched_file_launches_nothing_and_is_read_once(
@@ -94,7 +94,7 @@ def test_a_touched_file_launches_nothing_and_is_read_once(
 ) -> None:
     os.utime(tmp_path / "bank.csv", ns=(0, 1))
     assert watch.ticks(2) == [[], []]
-    monkeypatch.setattr("c2tc_pipeline.pipeline.ledger.source_digest", lambda source: pytest.fail("read"))
+    monkeypatch.setattr("c2tc_pipeline.sources.csv_files.CsvSource.digest", lambda source: pytest.fail("read"))
     assert watch.ticks(2) == [[], []]
 
 
@@ -130,29 +130,26 @@ def test_a_delivery_keeps_its_key_when_the_cursor_is_lost(watch: Watch, tmp_path
     assert len(set(watch.run_keys)) == 1
 
 
-def test_a_source_on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3_server: S3Server) -> None:
     filesystem = fsspec.get_filesystem_class("s3")
-    with running_server(tmp_path) as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        filesystem.clear_instance_cache()
-        files = fsspec.filesystem(
-            "s3", endpoint_url=server.endpoint_url, key=KEY, secret=SECRET, skip_instance_cache=True
-        )
-        here, absent = (f"s3://{BUCKET}/{uuid.uuid4().hex}/t.csv" for _ in range(2))
-        files.pipe_file(here, b"x,y\n1,1\n")
-        sources = {"here": here, "absent": absent}
-        specs = {name: TableSpec(name=name, source=source, label="y") for name, source in sources.items()}
-        watch = Watch(Catalogue(tmp_path / "catalog.yaml", specs))
-        assert watch.ticks(2) == [[], ["here"]]
-        watch.ingest("here")
-        # Put again with the same bytes, then with others.
-        files.pipe_file(here, b"x,y\n1,1\n")
-        assert watch.ticks(2) == [[], []]
-        assert absent in watch.skipped
-        files.pipe_file(here, b"x,y\n1,0\n")
-        assert watch.ticks(3) == [[], ["here"], []]
-        filesystem.clear_instance_cache()
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    filesystem.clear_instance_cache()
+    files = fsspec.filesystem("s3", **vars(s3_server.access), skip_instance_cache=True)
+    here, absent = (f"s3://{BUCKET}/{uuid.uuid4().hex}/t.csv" for _ in range(2))
+    files.pipe_file(here, b"x,y\n1,1\n")
+    sources = {"here": here, "absent": absent}
+    specs = {name: TableSpec(name=name, source=source, label="y") for name, source in sources.items()}
+    watch = Watch(Catalogue(tmp_path / "catalog.yaml", specs))
+    assert watch.ticks(2) == [[], ["here"]]
+    watch.ingest("here")
+    # Put again with the same bytes, then with others.
+    files.pipe_file(here, b"x,y\n1,1\n")
+    assert watch.ticks(2) == [[], []]
+    assert absent in watch.skipped
+    files.pipe_file(here, b"x,y\n1,0\n")
+    assert watch.ticks(3) == [[], ["here"], []]
+    filesystem.clear_instance_cache()
     assert SECRET not in f"{watch.cursor}{watch.run_keys}"
 
 
@@ -255,12 +252,8 @@ def test_only_one_sentence_meant_for_people_is_posted(
     assert CANARY not in json.dumps(message)
 
 
-@pytest.mark.parametrize("value", [None, "", " "])
-def test_nothing_is_posted_without_the_variable(
-    webhook: Webhook, monkeypatch: pytest.MonkeyPatch, value: str | None
-) -> None:
-    if value is not None:
-        monkeypatch.setenv("C2TC_WEBHOOK_URL", value)
+def test_nothing_is_posted_without_the_variable(webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("C2TC_WEBHOOK_URL", " ")
     assert failure_sensor().default_status == dg.DefaultSensorStatus.RUNNING
     assert skip_message(InputError("Wrong."))
     assert webhook.paths == []
@@ -317,8 +310,7 @@ def test_a_dead_webhook_is_reported_without_its_address(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(sensors, "WEBHOOK_TIMEOUT_SECONDS", 0.05)
-    monkeypatch.setenv("C2TC_WEBHOOK_URL", address.format(**ports, canary=CANARY))
-    said = skip_message(InputError("Wrong.")) or ""
+    said = post_json(address.format(**ports, canary=CANARY), {"text": "hello"}) or ""
     assert problem in said
     assert CANARY not in said + caplog.text + "".join(capfd.readouterr())
 

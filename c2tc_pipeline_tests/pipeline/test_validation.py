@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.pipeline import checks, metadata
-from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, check_of, failure_of, tries_of
+from c2tc_pipeline.pipeline import checks
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, check_of, failure_of, tries_of, without_pictures
 from c2tc_pipeline_tests.tools.made_tables import everything_below, mixed_table
 
 AFTER_RAW = ("validated_table", "encoder", "encoded_table")
@@ -24,7 +24,7 @@ TABLE = mixed_table().assign(outcome=lambda rows: np.where(rows["age"] // 6 % 2,
 def ingested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One good delivery."""
     with Rig(tmp_path_factory.mktemp("ingested")) as rig:
-        rig.add("people", TABLE)
+        rig.add("people", TABLE, evaluation={"seeds": 1, "models": ["boosting"]})
         assert rig.run("ingest_job", "people").success
         yield rig
 
@@ -44,16 +44,8 @@ def without_a_column(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns="age")
 
 
-def with_text_for_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(amount=frame["amount"].astype(str).mask(frame.index.isin([4, 7]), "a lot"))
-
-
 def with_infinities(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(amount=frame["amount"].mask(frame.index == 5, np.inf).mask(frame.index == 9, -np.inf))
-
-
-def without_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.drop(columns="outcome")
 
 
 BAD = [
@@ -61,8 +53,6 @@ BAD = [
         with_a_new_class,
         {"column": "outcome", "check": "known_class", "count": 3, "first_cases": "class z, class z, class z"},
     ),
-    (without_a_column, {"column": "age", "check": "present", "count": 1, "first_cases": ""}),
-    (with_text_for_numbers, {"column": "amount", "check": "number", "count": 2, "first_cases": "a lot, a lot"}),
     (with_infinities, {"column": "amount", "check": "finite", "count": 2, "first_cases": "inf, -inf"}),
 ]
 
@@ -117,22 +107,14 @@ def test_a_raised_baseline_accepts_the_delivery(rig: Rig) -> None:
     assert not rig.make("raw_table", "people").success
 
 
-@pytest.mark.parametrize(
-    ("frame", "message"),
-    [
-        (mixed_table(classes=1), "one class only"),
-        (without_labels(TABLE), "no label column 'outcome'"),
-        (TABLE.iloc[:0], "no rows"),
-    ],
-)
-def test_a_first_delivery_that_no_one_can_use_stops_as_well(tmp_path: Path, frame: pd.DataFrame, message: str) -> None:
+def test_a_first_delivery_that_no_one_can_use_stops_as_well(tmp_path: Path) -> None:
     with Rig(tmp_path) as rig:
-        rig.add("people", frame)
+        rig.add("people", mixed_table(classes=1))
         result = rig.run("ingest_job", "people")
         assert not result.success
         verdict = check_of(result, "fits_schema")
         assert not verdict.passed
-        assert message in (verdict.description or "").lower()
+        assert "one class only" in (verdict.description or "")
         assert set(rig.versions()) == {("raw_table", "people")}
         assert rig.tick() == {}
 
@@ -155,35 +137,31 @@ def test_deliveries_are_held_against_the_first_one_and_not_against_the_last(rig:
 class TestWarnings:
     """Warning checks fail visibly without stopping anything."""
 
-    @pytest.mark.parametrize(("drift", "passes"), [(0.01, False), (0.9, True)])
-    def test_label_drift(self, rig: Rig, drift: float, passes: bool) -> None:
+    def test_label_drift(self, rig: Rig) -> None:
         frame = TABLE
-        rig.change("people", checks={"drift": drift})
+        rig.change("people", checks={"drift": 0.01})
         moved = frame["outcome"].mask((frame["outcome"] == "class a") & (frame.index % 2 == 0), "class b")
         rig.deliver("people", frame.assign(outcome=moved))
         result = rig.make("raw_table", "people")
         assert result.success
         verdict = check_of(result, "label_drift")
-        assert (verdict.passed, verdict.severity) == (passes, dg.AssetCheckSeverity.WARN)
+        assert (verdict.passed, verdict.severity) == (False, dg.AssetCheckSeverity.WARN)
         shares = [table["outcome"].value_counts(normalize=True) for table in (frame, frame.assign(outcome=moved))]
         expected = (shares[0] - shares[1]).abs().sum() / 2
         assert verdict.metadata["drift"].value == pytest.approx(expected, abs=1e-6)
+        rig.change("people", checks={"drift": 0.9})
         again = check_of(rig.make("raw_table", "people"), "label_drift")
+        assert again.passed
         assert again.metadata["drift"] == verdict.metadata["drift"], "the same delivery is not compared with itself"
 
-    @pytest.mark.parametrize("passes", [False, True], ids=["strict", "lenient"])
-    def test_condensed_rows(self, rig: Rig, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
-        limit = 0.999 if passes else 0.0
-        monkeypatch.setattr(checks, "MAX_GAP", limit)
+    def test_condensed_rows(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By the strictest limits, each check fails at one ratio or more."""
+        without_pictures(monkeypatch)
+        monkeypatch.setattr(checks, "MAX_GAP", 0.0)
         # Many condensed rows for few source rows leave singletons behind; few rows cost accuracy.
         ratios = [0.5, 0.02]
-        rig.change(
-            "people",
-            ratios=ratios,
-            checks={"repeated_rows": limit, "accuracy_margin": limit},
-            settings={"allocation": "ratio"},
-        )
+        strict = {"repeated_rows": 0.0, "accuracy_margin": 0.0}
+        rig.change("people", ratios=ratios, checks=strict, settings={"allocation": "ratio"})
         verdicts: dict[str, list[bool]] = {}
         for ratio in ratios:
             result = rig.run("condense_job", f"people|{ratio}")
@@ -192,11 +170,10 @@ class TestWarnings:
                 assert verdict.severity == dg.AssetCheckSeverity.WARN
                 verdicts.setdefault(verdict.check_name, []).append(verdict.passed)
         assert set(verdicts) == {"few_repeated_rows", "near_bound", "accurate_enough"}
-        for name, found in verdicts.items():
-            assert all(found) == passes, name
+        assert not any(all(found) for found in verdicts.values()), verdicts
 
     def test_repeated_rows_stop_where_that_is_wanted(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+        without_pictures(monkeypatch)
         strict = {"repeated_rows": 0.0, "on_repeated_rows": "stop"}
         rig.change("people", ratios=[0.5], checks=strict)
         result = rig.run("condense_job", "people|0.5")

@@ -10,8 +10,8 @@ import dagster as dg
 from c2tc_pipeline.pipeline.jobs import JOBS
 from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG, SOURCE_TAG, Ledger
 from c2tc_pipeline.pipeline.versioning import PARENTS, VERSION_KEY_TAG, Partitions, partition_keys
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline.tables.fingerprint import source_digest, source_fingerprint
 from c2tc_pipeline.tables.spec import TableSpec
 
 
@@ -37,9 +37,18 @@ def toy_definitions(
     def make(name: str) -> dg.AssetsDefinition:
         keys = partition_keys(name, catalogue)
         divided = None if keys == [None] else partitions.grid if "|" in str(keys[0]) else partitions.datasets
+        # What could be made in any order is made in this one.
+        order = {"dagster/priority": str(-[*PARENTS].index(name))}
         pool, retries = "gpu" if name == "encoder" else None, dg.RetryPolicy(max_retries=1)
 
-        @dg.asset(name=name, partitions_def=divided, deps=list(PARENTS[name]), retry_policy=retries, pool=pool)
+        @dg.asset(
+            name=name,
+            partitions_def=divided,
+            deps=list(PARENTS[name]),
+            retry_policy=retries,
+            pool=pool,
+            op_tags=order,
+        )
         def toy() -> None:
             context = dg.AssetExecutionContext.get()
             context.add_output_metadata(act(name, context.partition_key if divided else ""))
@@ -65,8 +74,8 @@ def record(
     if asset == "raw_table":
         assert partition is not None
         source = catalogue.resolve_source(catalogue[partition])
-        tags[SOURCE_TAG] = source_fingerprint(source)
-        version = source_digest(source)
+        tags[SOURCE_TAG] = open_source(source).version()
+        version = open_source(source).digest()
     event = dg.AssetMaterialization(asset, partition=partition, tags={**tags, DATA_VERSION_TAG: version})
     instance.report_runless_asset_event(event)
 
