@@ -22,8 +22,8 @@ endif
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(STAMP) ## Run the pipeline on the default table; results go to runs/results/flights
-	$(BIN)/c2tc run --table flights
+run: $(STAMP) ## Run the pipeline on the default table; results go to runs/results/departures
+	$(BIN)/c2tc run --table departures
 
 ui: $(STAMP) ## Open the dashboard at http://127.0.0.1:3000 (ARGS="--port 3001" chooses another)
 	$(BIN)/c2tc ui $(ARGS)

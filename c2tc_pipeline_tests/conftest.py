@@ -18,7 +18,7 @@ from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 # Time limits would fail on a busy machine.
-settings.register_profile("without a clock", deadline=None)
+settings.register_profile("without a clock", deadline=None, max_examples=40)
 settings.load_profile("without a clock")
 
 

@@ -20,7 +20,7 @@ from deploy.stack import holder, running_stack, take_down
 
 
 class _Commands(click.Group):
-    """Commands that tell a mistake in one sentence, and stop what they started when they are told to end."""
+    """Commands that report a mistake in one sentence, and stop what they started on SIGINT and SIGTERM."""
 
     def invoke(self, ctx: click.Context) -> Any:
         # Both, even where a shell that put us into the background had SIGINT ignored: services would inherit that, and

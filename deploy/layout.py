@@ -48,7 +48,7 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """One log a service."""
+        """One log per service."""
         return self.folder / "logs"
 
     @property

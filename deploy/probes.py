@@ -17,7 +17,7 @@ _DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType required 
 
 
 def get(url: str, body: bytes | None = None, seconds: float = _SECONDS) -> bytes | None:
-    """Return what an address of the loopback answers, or None where it does not or says that it can't."""
+    """Return the answer of a loopback address, or None if there is none or it is an error."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     # A proxy of the environment is not for the loopback.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -40,7 +40,7 @@ def ask(layout: Layout, query: str, seconds: float = _SECONDS, **variables: Any)
 
 
 def postgres_answers(layout: Layout) -> bool:
-    """Tell whether the database lets its administrator in."""
+    """Return whether the database lets its administrator in."""
     import psycopg2
 
     try:
@@ -67,12 +67,12 @@ def admin(layout: Layout, database: str = "postgres") -> Any:
 
 
 def s3_answers(layout: Layout) -> bool:
-    """Tell whether the object store is up."""
+    """Return whether the object store is up."""
     return get(f"http://{HOST}:{layout.ports['s3']}/healthz") is not None
 
 
 def code_answers(layout: Layout) -> bool:
-    """Tell whether the code server serves; whether the code could be loaded, the dashboard knows."""
+    """Return whether the code server serves; :func:`dashboard_answers` checks that the code was loaded."""
     import grpc
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -86,7 +86,7 @@ def code_answers(layout: Layout) -> bool:
 
 
 def dashboard_answers(layout: Layout) -> bool:
-    """Tell whether the dashboard has loaded the pipeline; what keeps it from that is raised."""
+    """Return whether the dashboard has loaded the pipeline; raise InputError with what keeps it from that."""
     data = ask(layout, _LOCATIONS)
     entries = data["workspaceOrError"].get("locationEntries", []) if data else []
     for entry in entries:
@@ -100,7 +100,7 @@ def dashboard_answers(layout: Layout) -> bool:
 
 
 def daemon_is_healthy(layout: Layout) -> bool:
-    """Tell whether every daemon that this instance requires has a recent heartbeat."""
+    """Return whether every daemon that this instance requires has a recent heartbeat."""
     data = ask(layout, _DAEMONS)
     found = data["instance"]["daemonHealth"]["allDaemonStatuses"] if data else []
     return bool(found) and all(each["healthy"] for each in found if each["required"])

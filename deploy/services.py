@@ -33,7 +33,7 @@ class Service:
     environment : dict
         The whole of it.
     is_ready : callable
-        Asked again and again until it says yes; an InputError ends the waiting.
+        Polled until it is true; an InputError ends the waiting.
     before, after : callable, optional
         Done each time it is started: ahead of that, and once it is ready.
     account : str, optional

@@ -82,7 +82,7 @@ def _launch(layout: Layout, job: str, partition: str | None) -> str:
 
 
 def _partition_tags(partition: str) -> dict[str, str]:
-    """Return the tags by which a run knows its partition; one of the grid is told by dimension, too."""
+    """Return the partition tags of a run; a partition of the grid also has one for each dimension."""
     table, _, ratio = partition.partition("|")
     by_dimension = {"dagster/partition/dataset": table, "dagster/partition/ratio": ratio} if ratio else {}
     return {"dagster/partition": partition, **by_dimension}

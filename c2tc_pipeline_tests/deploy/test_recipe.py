@@ -44,11 +44,6 @@ def test_the_instance_differs_from_the_one_of_a_single_machine_in_its_storage_on
     assert all(list(value) == ["env"] for value in storage.values())
 
 
-def test_telemetry_is_off_in_both_instances() -> None:
-    for path in (FILES / "dagster.yaml", SETTINGS):
-        assert yaml.safe_load(path.read_text())["telemetry"] == {"enabled": False}
-
-
 def test_secrets_are_made_once_and_for_their_owner_only(layout: Layout) -> None:
     path = layout.folder / "secrets.env"
     before = path.read_text()
@@ -164,14 +159,6 @@ def test_without_stack_or_catalogue_one_sentence_says_so(command: str, tmp_path:
     assert done.exit_code == (0 if command == "down" else 2)
     [line] = done.output.strip().splitlines()
     assert ("No stack runs in" if command in ("check", "down") else "none.yaml") in line
-
-
-@pytest.mark.parametrize("command", ["check", "down", "up", "smoke"])
-def test_asking_for_help_is_no_failure(command: str) -> None:
-    done = CliRunner().invoke(main, [command, "--help"])
-    assert done.exit_code == 0
-    assert done.output.startswith("Usage: ")
-    assert "Error" not in done.output
 
 
 def test_every_container_runs_as_nobody_in_particular_and_is_probed() -> None:

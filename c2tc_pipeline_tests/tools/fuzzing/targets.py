@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import yaml
 from hypothesis import strategies as st
@@ -335,7 +334,7 @@ def read_name(case: bytes, good: Path, folder: Path) -> None:
 
 def read_encoder(case: bytes, good: Path, folder: Path) -> None:
     encoder = load_encoder(write_folder(case, good, folder))
-    rows = pd.DataFrame({name: ["x", None, "1"] for name in encoder.columns_})
+    rows = mixed_table(3, words=True).reindex(columns=list(encoder.columns_))
     assert encoder.transform(rows).shape == (3, len(encoder.get_feature_names_out()))
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from c2tc_pipeline.common.errors import InputError, one_line
+from c2tc_pipeline.condensation.spread import SPREAD_NAMES
 from c2tc_pipeline.reports.markdown import Column, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.location import without_secrets
@@ -65,6 +66,16 @@ def test_valid_and_new_cases(good: Callable[[str], Path], target: str) -> None:
         run_case(target, case, folder)
 
     run()
+
+
+@pytest.mark.parametrize("name", SPREAD_NAMES)
+def test_a_damaged_spread_of_condensed_rows_is_refused(good: Callable[[str], Path], name: str) -> None:
+    folder = good("condensed")
+    whole = (folder / "0" / name).read_bytes()
+    other = (folder / "0" / "condensed.parquet").read_bytes()
+    for sealed, content in (False, whole[:-1]), (True, whole[:-1]), (True, b""), (True, other):
+        case = json.dumps({"good": "0", "file": name, "sealed": sealed}).encode() + b"\n" + content
+        assert run_case("condensed", case, folder) == "refusal"
 
 
 def valid_cases(good: Path) -> Iterator[bytes]:

@@ -17,9 +17,8 @@ import pytest
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.tables import strict_yaml
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded
 from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all, toy_catalogue
-from c2tc_pipeline_tests.tools.load.catalogues import Tick, counted, make_catalogue, sensor_ticks, step_begin
+from c2tc_pipeline_tests.tools.load.catalogues import Tick, make_catalogue, sensor_ticks, step_begin
 
 SIZES = (1, 2, 4)
 STEPS = ("encoder", "encoded_table", "condensed_table", "report")
@@ -72,24 +71,6 @@ def test_a_step_asks_for_its_own_table_only(looks: list[Looks], asset: str) -> N
     [(statements, records)] = asked
     assert statements > 0
     assert records > 0
-
-
-def records_of_an_ingest(folder: Path, others: int) -> int:
-    """Return how many records the runs of a table read, beside so many other tables of which everything is recorded."""
-    with Rig(folder) as rig:
-        for name in ("people", *(f"other_{number}" for number in range(others))):
-            rig.add(name)
-        if others:
-            record_all(rig.instance, rig.catalogue, *(name for name in rig.catalogue if name != "people"))
-        with counted(rig.instance) as counts:
-            succeeded(rig.run("ingest_job", "people"))
-    return counts["records"]
-
-
-def test_a_run_reads_as_many_records_beside_other_tables_as_alone(tmp_path: Path) -> None:
-    alone = records_of_an_ingest(tmp_path / "alone", 0)
-    assert alone > 0
-    assert records_of_an_ingest(tmp_path / "beside", 3) == alone
 
 
 @contextmanager

@@ -7,21 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.pipeline import metadata
-from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, without_pictures
 from c2tc_pipeline_tests.tools.reliability.kill_matrix import new_rig
 
 
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "_pictures", lambda exhibits: {})
+    without_pictures(monkeypatch)
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """Everything made without disturbance; nothing may change it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metadata, "_pictures", lambda exhibits: {})
+        without_pictures(patch)
         with new_rig(tmp_path_factory.mktemp("made") / "rig") as rig:
             rig.run_all()
             yield rig

@@ -20,12 +20,10 @@ from c2tc_pipeline.pipeline.instance import end_dead_runs
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.versioning import partition_keys
 from c2tc_pipeline.storage.maintenance import Collector, verify_folder, verify_store
-from c2tc_pipeline.storage.manifest import TIMINGS_NAME
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.pipeline.faulty_definitions import STORAGE_VARIABLE, execute, faulty_job_in_process
 from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig
 from c2tc_pipeline_tests.pipeline.processes import ended, start
-from c2tc_pipeline_tests.storage.artefacts import contents
 from c2tc_pipeline_tests.storage.places import leftovers
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
@@ -33,10 +31,9 @@ from c2tc_pipeline_tests.tools.reliability import moments as hooks
 from c2tc_pipeline_tests.tools.reliability.moments import MOMENTS
 
 TABLE = "people"
-ALL_JOBS = JOBS
 LOCAL, OVER, S3 = "local, nothing there", "local, over a version", "S3, nothing there"
 PLACES = (LOCAL, OVER, S3)
-ASSETS = tuple(asset for assets in ALL_JOBS.values() for asset in assets)
+ASSETS = tuple(asset for assets in JOBS.values() for asset in assets)
 
 
 @dataclass
@@ -70,31 +67,12 @@ def new_rig(folder: Path, storage: str | None = None) -> Rig:
     return rig
 
 
-def partitions_of(rig: Rig, asset: str) -> Sequence[str | None]:
-    """Return the partitions of an asset, one of each here."""
-    return partition_keys(asset, rig.catalogue)
-
-
-def stored_state(rig: Rig, assets: Sequence[str] = ASSETS) -> dict[str, bytes]:
-    """Return the verified files of every newest version, all but timings."""
-    files: dict[str, bytes] = {}
-    for asset in assets:
-        for partition in partitions_of(rig, asset):
-            key = artefact_key(asset, partition)
-            if rig.store.latest(key) is None:
-                continue
-            with rig.store.fetch(key) as directory:
-                stored = {f"{key}/{name}": content for name, content in contents(directory).items()}
-            files |= {name: content for name, content in stored.items() if not name.endswith(f"/{TIMINGS_NAME}")}
-    return files
-
-
-def undisturbed_run(folder: Path, jobs: Sequence[str] = tuple(ALL_JOBS)) -> Rig:
+def undisturbed_run(folder: Path, jobs: Sequence[str] = tuple(JOBS)) -> Rig:
     """Run jobs once in processes of their own, which count their calls; return the pipeline, not entered."""
     rig = new_rig(folder)
     with rig:
         for job in jobs:
-            for partition in partitions_of(rig, ALL_JOBS[job][0]):
+            for partition in partition_keys(JOBS[job][0], rig.catalogue):
                 done = start(execute, faulty_job_in_process, folder, job, partition, "count_calls")
                 assert ended(done) == 0, job
     return rig
@@ -107,7 +85,7 @@ def run_chain(
     *,
     place: str = LOCAL,
     environment: Mapping[str, str] | None = None,
-    jobs: Sequence[str] = tuple(ALL_JOBS),
+    jobs: Sequence[str] = tuple(JOBS),
 ) -> Chain:
     """Kill the making of every asset at one moment, or each at its own, and return the outcome.
 
@@ -121,20 +99,17 @@ def run_chain(
         shutil.rmtree(folder / "cache", ignore_errors=True)
         shutil.copy(undisturbed.folder / hooks.CALLS_NAME, folder)
         for job in jobs:
-            if job == "experiments_job":
-                # Seconds are part of the experiment's page; from the cache they are those of the undisturbed run.
-                shutil.copytree(undisturbed.folder / "cache", folder / "cache", dirs_exist_ok=True)
-            for partition in partitions_of(rig, ALL_JOBS[job][0]):
+            for partition in partition_keys(JOBS[job][0], rig.catalogue):
                 _kill_through(chain, moments, rig, job, partition, shared)
-        made = [asset for job in jobs for asset in ALL_JOBS[job]]
-        keys = [artefact_key(asset, partition) for asset in made for partition in partitions_of(rig, asset)]
-        expected = stored_state(undisturbed, made)
-        chain.differing = differing(stored_state(rig, made), expected)
+        made = [asset for job in jobs for asset in JOBS[job]]
+        keys = [artefact_key(asset, partition) for asset in made for partition in partition_keys(asset, rig.catalogue)]
+        expected = undisturbed.stored_files(*made)
+        chain.differing = differing(rig.stored_files(*made), expected)
         chain.versions_ahead = sum(rig.store.newest_version(key) - (2 if place == OVER else 1) for key in keys)
         collector = Collector(now=time.time() + 60, older_than=0)
         chain.leftovers = sum(1 for _ in (*collector.store(rig.store), *collector.folder(folder / "cache")))
         chain.torn += damaged_in(rig) + [f"{path} is left" for key in keys for path in leftovers(rig.store, key)]
-        chain.differing += differing(stored_state(rig, made), expected)
+        chain.differing += differing(rig.stored_files(*made), expected)
     return chain
 
 
@@ -148,7 +123,7 @@ def _kill_through(
         options = {"parent_run": parent_run, "environment": environment}
         return ended(start(execute, faulty_job_in_process, rig.folder, job, partition, *fault, **options))
 
-    for asset in ALL_JOBS[job]:
+    for asset in JOBS[job]:
         moment = moments[asset]
         if moment in hooks.ONLY_CACHED and asset not in hooks.CACHED:
             made_before += 1

@@ -17,7 +17,7 @@ from c2tc_pipeline.storage.maintenance import Collector
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, succeeded, tries_of
 from c2tc_pipeline_tests.storage.places import fetched, files_of, leftovers, publish
-from c2tc_pipeline_tests.tools.reliability.kill_matrix import TABLE, damaged_in, stored_state
+from c2tc_pipeline_tests.tools.reliability.kill_matrix import TABLE, damaged_in
 
 TOO_LARGE = """
 import resource, sys
@@ -78,7 +78,7 @@ def test_a_full_disk(made: Rig, tmp_path: Path) -> None:
         shutil.copytree(made.folder / "store", disk / "store")
         shutil.copytree(made.folder, tmp_path / "rig")
         with Rig(tmp_path / "rig", storage=str(disk / "store")) as rig:
-            before = stored_state(rig)
+            before = rig.stored_files()
             filler = disk / "filler"
             filler.write_bytes(bytes(shutil.disk_usage(disk).free - 8192))
             results = {asset: rig.make(asset, TABLE) for asset in ("raw_table", "encoded_table")}
@@ -88,24 +88,24 @@ def test_a_full_disk(made: Rig, tmp_path: Path) -> None:
                 failures = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
                 assert failures
                 assert all("No space left on device" in str(error) for error in failures)
-            assert stored_state(rig) == before
+            assert rig.stored_files() == before
             assert damaged_in(rig) == []
             # What was stored in full when there was no room left for its manifest.
             list(Collector(now=time.time() + 60, older_than=0).store(rig.store))
-            assert stored_state(rig) == before
+            assert rig.stored_files() == before
             filler.unlink()
             for asset in results:
                 succeeded(rig.make(asset, TABLE))
-            assert stored_state(rig) == before
+            assert rig.stored_files() == before
 
 
 @pytest.mark.faults
 def test_a_read_only_storage(rig: Rig) -> None:
-    before = stored_state(rig)
+    before = rig.stored_files()
     with read_only(rig.folder / "store"):
         result = rig.make("encoded_table", TABLE)
         assert str(rig.folder / "store") in failure_of(result, "encoded_table")
         assert tries_of(result, "encoded_table") == 1
-        assert stored_state(rig) == before, "it can still be read"
+        assert rig.stored_files() == before, "it can still be read"
     succeeded(rig.make("encoded_table", TABLE))
-    assert stored_state(rig) == before
+    assert rig.stored_files() == before

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager, artefact_key
+from c2tc_pipeline.pipeline.versioning import partition_keys
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig, failure_of, succeeded
 from c2tc_pipeline_tests.storage.places import damages
@@ -30,7 +31,7 @@ HARMS: list[Callable[[bytes], bytes | None]] = [flip, lambda content: content[:-
 
 def test_every_stored_file_is_refused_by_name_once_it_is_damaged(rig: Rig) -> None:
     for asset in matrix.ASSETS:
-        (partition,) = matrix.partitions_of(rig, asset)
+        (partition,) = partition_keys(asset, rig.catalogue)
         published = rig.store.latest(artefact_key(asset, partition))
         assert published is not None
         folder = Path(rig.store.address(published))
@@ -47,11 +48,11 @@ def test_every_stored_file_is_refused_by_name_once_it_is_damaged(rig: Rig) -> No
 
 
 def test_a_source_that_was_cut_off_is_named(rig: Rig) -> None:
-    before = matrix.stored_state(rig)
+    before = rig.stored_files()
     source = rig.folder / f"{matrix.TABLE}.parquet"
     source.write_bytes(source.read_bytes()[: source.stat().st_size // 2])
     assert str(source) in failure_of(rig.make("raw_table", matrix.TABLE), "raw_table")
-    assert matrix.stored_state(rig) == before
+    assert rig.stored_files() == before
 
 
 @pytest.mark.parametrize("jump", [YEAR, -YEAR], ids=["forward", "back"])
@@ -64,6 +65,6 @@ def test_a_clock_that_jumps_changes_nothing(
     with matrix.new_rig(tmp_path / "rig") as rig:
         for asset in JOBS["ingest_job"]:
             succeeded(rig.make(asset, matrix.TABLE))
-        assert matrix.stored_state(rig) == matrix.stored_state(made, JOBS["ingest_job"])
+        assert rig.stored_files() == made.stored_files(*JOBS["ingest_job"])
         assert matrix.damaged_in(rig) == []
         assert next(calls) > 20
