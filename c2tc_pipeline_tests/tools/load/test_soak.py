@@ -41,10 +41,11 @@ def test_turns_end_with_their_number_or_with_the_time() -> None:
 @pytest.mark.slow
 @pytest.mark.faults
 def test_making_a_cell_again_leaves_nothing_open_or_behind(tmp_path: Path) -> None:
-    _, *settled = soak(tmp_path / "soak", 6).samples
+    soaked = soak(tmp_path / "soak", 6)
+    # A leak grows by one or more each time; a file that the garbage collector closes late may come and go.
     for name in ("files", "threads", "processes"):
-        assert len({getattr(sample, name) for sample in settled}) == 1, settled
-    assert {(sample.temporary, sample.slots) for sample in settled} == {(0, 0)}
+        assert soaked.slope(name) < 0.5, soaked.samples
+    assert {(sample.temporary, sample.slots) for sample in soaked.samples} == {(0, 0)}
 
 
 @pytest.mark.slow
