@@ -18,7 +18,6 @@ from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, Stor
 from c2tc_pipeline.evaluation.averages import SCORES_NAME, mean_scores
 from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
-from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline.reports.verdict import verdict
 from c2tc_pipeline.storage.artefact import check_target, publish_directory, read_manifest
 from c2tc_pipeline.storage.cache import ContentCache
@@ -86,7 +85,7 @@ def condense_to_directory(
     small.summary["processor_seconds"] = dict(clock.processor_seconds)
 
     def write(directory: Path) -> None:
-        _write_table(small, directory)
+        small.write_with_report(directory)
         if split:
             write_parquet(table.split_frame(), directory / SPLIT_NAME)
         if scores is not None:
@@ -99,11 +98,6 @@ def condense_to_directory(
     if isinstance(small.members, StoredMembership):
         small.members = StoredMembership(out / "membership.parquet")
     return small
-
-
-def _write_table(table: CondensedTable, directory: Path) -> None:
-    table.write_files(directory)
-    (directory / "report.html").write_text(render_report(table), encoding="utf-8")
 
 
 def expand_to_file(directory: Path, out: Path, *, rows: int | None, space: str, class_mix: str, seed: int) -> int:
@@ -147,7 +141,7 @@ def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, s
     found = forget_rows(table, blocks, rows)
 
     def write(target: Path) -> None:
-        _write_table(found.table, target)
+        found.table.write_with_report(target)
         if (directory / SPLIT_NAME).exists():
             split = read_parquet(directory / SPLIT_NAME)
             write_parquet(split[~split["source_row"].isin(rows)].reset_index(drop=True), target / SPLIT_NAME)

@@ -203,7 +203,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.membership_[by_class.order] = clusters.labels
         self.sample_indices_ = by_class.order[clusters.nearest]
         self.repeats_ = clusters.repeats(encoded.rows) | (self.representative == "medoid")
-        spread = measure_spread(encoded.rows, by_class.edges, clusters.labels, clusters.centers)
+        least = self.min_rows_per_condensed_row
+        spread = measure_spread(encoded.rows, by_class.edges, clusters.labels, clusters.centers, least)
         gaps = [own + shift for own, shift in zip(spread.gaps, middle, strict=True)]
         self.spread_ = replace(spread, gaps=gaps)
         centers = clusters.centers + middle

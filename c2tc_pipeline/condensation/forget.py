@@ -120,7 +120,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     hidden = max(least, settings.get("min_category_rows", 1))
     gathered = gather_members(narrowed, clusters, medoids=medoids, min_category_rows=hidden)
     edges = np.concatenate([[0], np.cumsum(narrowed.class_rows)])
-    measured = measure_spread(RowSource.of(X), edges, labels, clusters.centers)
+    measured = measure_spread(RowSource.of(X), edges, labels, clusters.centers, least)
     shares = {name: CategoryShares.of_votes(votes, clusters.weights, hidden) for name, votes in gathered.votes.items()}
     now = dataclasses.replace(measured, shares=shares, means=clusters.centers if medoids else None)
     touched = thinned.touched
@@ -132,9 +132,6 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
         for now in gathered.columns
     ]
     original = pd.concat([*columns, y], axis=1)
-    repeated = repeated_rows(narrowed, original, clusters).found(
-        encoded=int(equal_but_for_rounding(X[nearest], centers).sum()), medoids=medoids
-    )
     projection = project(X, edges, centers, clusters.codes, clusters.weights, table.summary.get("seed", 0))
     projection["label"] = narrowed.labels(projection["label"].to_numpy()).astype(table.y.dtype).to_numpy()
     projection["label"] = projection["label"].astype(table.y.dtype)
@@ -153,6 +150,9 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
         class_rows=[int(class_rows[code]) for code in present],
         curves=[table.curves[code] for code in present],
         projection=projection,
+    )
+    repeated = repeated_rows(narrowed, result, clusters).found(
+        encoded=int(equal_but_for_rounding(X[nearest], centers).sum()), medoids=medoids
     )
     found = Forgotten(
         result,

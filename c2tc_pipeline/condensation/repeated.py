@@ -1,9 +1,10 @@
-"""Condensed rows that repeat a source row, counted in the columns that people see.
+"""Condensed and drawn rows that repeat a source row, counted in the columns that people see.
 
 A condensed row in the original columns repeats a record when it equals one of the rows that were condensed in every
 column that it shows, the label among them. It may do so because it stands for that row alone, because all rows that it
 stands for are equal, because it was picked (a medoid), or because its means and majorities happen to be those of some
-record, its own or another's. Numbers are taken as equal when they differ by rounding only.
+record, its own or another's. A row drawn from the condensed rows repeats a record in the same sense. Numbers are taken
+as equal when they differ by rounding only.
 
 Source rows come in blocks. In each, one column at a time is compared, and only those rows go on to the next one that
 still equal some condensed row.
@@ -29,13 +30,18 @@ _NUMBERS = (Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has."""
+    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has.
+
+    ``drawn`` counts those of ``drawn_rows`` rows drawn from the condensed rows that repeat a source row.
+    """
 
     singletons: int = 0
     equal_rows: int = 0
     medoids: int = 0
     coincidences: int = 0
     encoded: int = 0
+    drawn: int = 0
+    drawn_rows: int = 0
 
     @property
     def total(self) -> int:
@@ -64,32 +70,30 @@ class RepeatedRows:
         return [Notice("repeated_rows", text)]
 
 
-class RepeatedSearch:
-    """Looks for condensed rows among source rows, block by block."""
+class RowMatcher:
+    """Looks for shown rows among source rows of the same class, block by block.
+
+    ``group`` numbers the shown rows, equal ones alike, and ``hit`` says which groups some source row equals.
+    """
 
     def __init__(
-        self, original: pd.DataFrame, label: str, roles: Mapping[str, ColumnRole], kinds: Mapping[str, Kind]
+        self, shown: pd.DataFrame, classes: np.ndarray, roles: Mapping[str, ColumnRole], kinds: Mapping[str, Kind]
     ) -> None:
-        self._classes = pd.factorize(original[label])[0].astype(np.int64)
-        # Condensed rows that are alike in the columns so far form a group; so do the source rows that equal them.
-        group = self._classes
+        # Shown rows that are alike in the columns so far form a group; so do the source rows that equal them.
+        group = classes
         self._columns: list[tuple[str, _Numbers | _Texts, np.ndarray]] = []
-        is_number = {
-            name: roles[name].role is Role.NUMERIC or kinds[name] in _NUMBERS for name in original.columns.drop(label)
-        }
+        is_number = {name: roles[name].role is Role.NUMERIC or kinds[name] in _NUMBERS for name in shown.columns}
         # Numbers first, which tell rows apart best, and of them those of most values.
         for name in sorted(is_number, key=lambda name: (not is_number[name], -roles[name].distinct)):
-            values = (_Numbers if is_number[name] else _Texts)(original[name])
-            pairs, group = np.unique(group * values.width + values.codes(original[name]), return_inverse=True)
+            values = (_Numbers if is_number[name] else _Texts)(shown[name])
+            pairs, group = np.unique(group * values.width + values.codes(shown[name]), return_inverse=True)
             self._columns.append((name, values, pairs))
-        self._group = group
-        self._hit = np.zeros(len(original), dtype=bool)
-        self._equal_members = np.zeros(len(original), dtype=np.int64)
-        self._members = np.zeros(len(original), dtype=np.int64)
+        self.group = group
+        self.hit = np.zeros(len(shown), dtype=bool)
 
-    def add(self, rows: pd.DataFrame, members: np.ndarray) -> None:
-        """Compare a block of source rows, given the condensed row of each."""
-        left, group = np.arange(len(members)), self._classes[members]
+    def match(self, rows: pd.DataFrame, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the places of the source rows that equal a shown row, and the group of each."""
+        left, group = np.arange(len(classes)), classes
         for name, values, pairs in self._columns:
             if not len(left):
                 break
@@ -98,22 +102,57 @@ class RepeatedSearch:
             place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
             kept = (codes >= 0) & (pairs[place] == wanted)
             left, group = left[kept], place[kept]
-        self._hit[group] = True
+        self.hit[group] = True
+        return left, group
+
+    @property
+    def found(self) -> np.ndarray:
+        """Whether each shown row equals a source row."""
+        return self.hit[self.group]
+
+
+class RepeatedSearch:
+    """Counts the condensed and the drawn rows that repeat a source row, over blocks of source rows."""
+
+    def __init__(
+        self,
+        original: pd.DataFrame,
+        drawn: pd.DataFrame,
+        label: str,
+        roles: Mapping[str, ColumnRole],
+        kinds: Mapping[str, Kind],
+    ) -> None:
+        codes, classes = pd.factorize(original[label])
+        self._classes = codes.astype(np.int64)
+        drawn_classes = pd.Index(classes).get_indexer(pd.Index(drawn[label])).astype(np.int64)
+        self._condensed = RowMatcher(original.drop(columns=label), self._classes, roles, kinds)
+        self._drawn = RowMatcher(drawn[original.columns].drop(columns=label), drawn_classes, roles, kinds)
+        self._equal_members = np.zeros(len(original), dtype=np.int64)
+        self._members = np.zeros(len(original), dtype=np.int64)
+
+    def add(self, rows: pd.DataFrame, members: np.ndarray) -> None:
+        """Compare a block of source rows, given the condensed row of each."""
+        classes = self._classes[members]
+        self._drawn.match(rows, classes)
+        left, group = self._condensed.match(rows, classes)
         own = members[left]
-        self._equal_members += np.bincount(own[self._group[own] == group], minlength=len(self._members))
+        equal = own[self._condensed.group[own] == group]
+        self._equal_members += np.bincount(equal, minlength=len(self._members))
         self._members += np.bincount(members, minlength=len(self._members))
 
     def found(self, *, encoded: int, medoids: bool = False) -> RepeatedRows:
         """Return the counts after all rows were compared; ``encoded`` is the count in encoded numbers."""
         alone = self._members == 1
         alike = (self._equal_members == self._members) & ~alone
-        others = int((self._hit[self._group] & ~alone & ~alike).sum())
+        others = int((self._condensed.found & ~alone & ~alike).sum())
         return RepeatedRows(
             singletons=int(alone.sum()),
             equal_rows=int(alike.sum()),
             medoids=others if medoids else 0,
             coincidences=0 if medoids else others,
             encoded=encoded,
+            drawn=int(self._drawn.found.sum()),
+            drawn_rows=len(self._drawn.group),
         )
 
 

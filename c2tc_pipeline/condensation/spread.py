@@ -206,7 +206,9 @@ def _in_one_piece(values: pd.Series[Any] | pa.ChunkedArray) -> pa.Array:
     return found
 
 
-def measure_spread(rows: RowSource, edges: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> Spread:
+def measure_spread(
+    rows: RowSource, edges: np.ndarray, labels: np.ndarray, centers: np.ndarray, least_rows: int = 1
+) -> Spread:
     """Return the spread of encoded rows, sorted by class, around the means of their clusters.
 
     The correlations of a class are estimated from a sample of its rows, and drawn towards those of all classes where
@@ -214,7 +216,7 @@ def measure_spread(rows: RowSource, edges: np.ndarray, labels: np.ndarray, cente
     """
     deviation = _deviations(rows, labels, centers)
     correlation = _correlations(rows, edges, labels, centers, deviation)
-    return Spread(deviation, correlation, _column_gaps(rows))
+    return Spread(deviation, correlation, _column_gaps(rows, least_rows))
 
 
 def _deviations(rows: RowSource, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -272,14 +274,15 @@ def _totals(weight: np.ndarray) -> np.ndarray:
     return np.append(weight, np.sum(weight))
 
 
-def _column_gaps(rows: RowSource) -> list[np.ndarray]:
-    """Return the wide gaps between neighbouring values of each column."""
+def _column_gaps(rows: RowSource, least_rows: int) -> list[np.ndarray]:
+    """Return the wide gaps between neighbouring values of each column that so many sampled rows have at both ends."""
     sample = rows.take(sampled_numbers(len(rows), seed=0, most=_GAP_ROWS))
     least = max(_LEAST_GAP, _ROWS_PER_GAP / len(sample))
     gaps = []
     for column in sample.T:
-        values = np.unique(column)
-        wide = np.flatnonzero(np.diff(values) > least * (values[-1] - values[0]))
+        values, counts = np.unique(column, return_counts=True)
+        shared = np.minimum(counts[:-1], counts[1:]) >= least_rows
+        wide = np.flatnonzero((np.diff(values) > least * (values[-1] - values[0])) & shared)
         gaps.append(np.stack([values[wide], values[wide + 1]], axis=1))
     return gaps
 

@@ -171,8 +171,9 @@ def assemble(
     """Put the condensed table together, in two passes over the training rows.
 
     The first pass summarises the members of each condensed row in the original columns; the second looks for
-    condensed rows that repeat a source row. Categories of fewer than ``min_category_rows`` members of a condensed row,
-    or of fewer than the condenser's ``min_rows_per_condensed_row``, are neither shown nor get a share of their own.
+    condensed and drawn rows that repeat a source row. Categories of fewer than ``min_category_rows`` members of a
+    condensed row, or of fewer than the condenser's ``min_rows_per_condensed_row``, are neither shown nor get a share of
+    their own.
     """
     check_least_rows(min_category_rows, "centroid", name="min_category_rows")
     medoids = condenser.representative == "medoid"
@@ -180,54 +181,58 @@ def assemble(
         least = max(min_category_rows, condenser.min_rows_per_condensed_row)
         gathered = gather_members(table, clusters, medoids=medoids, min_category_rows=least, progress=tick)
         centers = encoded.rows.take(clusters.nearest) if medoids else clusters.centers
-        measured = measure_spread(encoded.rows, encoded.edges, clusters.labels, clusters.centers)
+        measured = measure_spread(
+            encoded.rows, encoded.edges, clusters.labels, clusters.centers, condenser.min_rows_per_condensed_row
+        )
         shares = {
             name: CategoryShares.of_votes(votes, clusters.weights, least) for name, votes in gathered.votes.items()
         }
         spread = replace(measured, shares=shares, means=clusters.centers if medoids else None)
         y = table.labels(clusters.codes)
-        original = pd.concat([*gathered.columns, y], axis=1)
-        repeated = repeated_rows(table, original, clusters).found(
-            encoded=len(y) if medoids else int(clusters.repeats(encoded.rows).sum()), medoids=medoids
-        )
         projection = project(
             encoded.X, encoded.edges, centers, clusters.codes, clusters.weights, int(condenser.random_state)
         )
         projection["label"] = table.labels(projection["label"].to_numpy()).to_numpy()
         projection["label"] = projection["label"].astype(table.label_dtype)
+        small = CondensedTable(
+            X=pd.DataFrame(centers, columns=encoded.names),
+            y=y,
+            weight=pd.Series(clusters.weights, name="weight"),
+            original=pd.concat([*gathered.columns, y], axis=1),
+            spread=spread,
+            members=gathered.membership,
+            encoder=encoder,
+            allocation=clusters.allocation,
+            classes=table.classes.tolist(),
+            class_rows=table.class_rows.tolist(),
+            curves=plan.measured,
+            roles=roles_table(table.roles, table.statistics.kinds, encoder),
+            projection=projection,
+            notices=[],
+            summary={},
+        )
+        repeated = repeated_rows(table, small, clusters).found(
+            encoded=len(y) if medoids else int(clusters.repeats(encoded.rows).sum()), medoids=medoids
+        )
     rows = int(table.class_rows.sum())
-    return CondensedTable(
-        X=pd.DataFrame(centers, columns=encoded.names),
-        y=y,
-        weight=pd.Series(clusters.weights, name="weight"),
-        original=original,
-        spread=spread,
-        members=gathered.membership,
-        encoder=encoder,
-        allocation=clusters.allocation,
-        classes=table.classes.tolist(),
-        class_rows=table.class_rows.tolist(),
-        curves=plan.measured,
-        roles=roles_table(table.roles, table.statistics.kinds, encoder),
-        projection=projection,
-        notices=[
-            *table.notices,
-            *condensation_notices(encoder, condenser, plan, clusters, rows),
-            *repeated.notices(len(y)),
-        ],
-        summary=summarise(
-            name,
-            (rows, len(table.statistics.kept)),
-            encoder,
-            condenser,
-            plan,
-            clusters,
-            repeated,
-            min_category_rows=min_category_rows,
-            weights=encoded.weights,
-            seconds=clock.seconds,
-        ),
+    small.notices = [
+        *table.notices,
+        *condensation_notices(encoder, condenser, plan, clusters, rows),
+        *repeated.notices(len(y)),
+    ]
+    small.summary = summarise(
+        name,
+        (rows, len(table.statistics.kept)),
+        encoder,
+        condenser,
+        plan,
+        clusters,
+        repeated,
+        min_category_rows=min_category_rows,
+        weights=encoded.weights,
+        seconds=clock.seconds,
     )
+    return small
 
 
 class MemberValues(NamedTuple):
@@ -308,11 +313,13 @@ def gather_members(
     return MemberValues(columns, votes, membership)
 
 
-def repeated_rows(table: Table, original: pd.DataFrame, clusters: Clusters) -> RepeatedSearch:
-    """Look for the condensed rows among the training rows, in one pass over these."""
-    search = RepeatedSearch(original, table.label, table.roles, table.statistics.kinds)
+def repeated_rows(table: Table, small: CondensedTable, clusters: Clusters) -> RepeatedSearch:
+    """Look for the condensed rows, and for the rows drawn by default, among the training rows, in one pass."""
+    X, y, _ = small.expand()
+    label = small.label_name
+    search = RepeatedSearch(small.original, pd.concat([X, y], axis=1), label, table.roles, table.statistics.kinds)
     cursor = ClassCursor(np.concatenate([[0], np.cumsum(table.class_rows)]))
-    for block in table.rows("train", [name for name in original.columns if name != table.label]):
+    for block in table.rows("train", [name for name in small.original.columns if name != label]):
         search.add(block.frame, clusters.members(cursor.places(block.codes)))
     return search
 

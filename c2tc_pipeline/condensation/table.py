@@ -162,7 +162,7 @@ class CondensedTable:
 
         return expand_table(self, rows, space=space, class_mix=class_mix, random_state=random_state)
 
-    def save(self, directory: str | Path, *, replace: bool = False) -> Path:
+    def save(self, directory: str | Path, *, replace: bool = False, report: bool = False) -> Path:
         """Write the table into a directory, all or nothing; :meth:`load` reads it back.
 
         Parameters
@@ -171,8 +171,20 @@ class CondensedTable:
             Created; an existing one is refused unless it is empty.
         replace : bool, default=False
             Replace a condensed table that was saved there before.
+        report : bool, default=False
+            Write ``report.html``, the page with figures and tables, beside the files.
         """
-        return publish_directory(directory, self.write_files, kind=ARTEFACT_KIND, replace=replace)
+        return publish_directory(
+            directory, self.write_with_report if report else self.write_files, kind=ARTEFACT_KIND, replace=replace
+        )
+
+    def write_with_report(self, directory: Path) -> None:
+        """Write all files of the table, and its report, into an existing directory."""
+        # The only import of a later room; here, because reports need matplotlib and Jinja2.
+        from c2tc_pipeline.reports.html import render_report
+
+        self.write_files(directory)
+        (directory / "report.html").write_text(render_report(self), encoding="utf-8")
 
     def write_files(self, directory: Path) -> None:
         """Write all files of the table into an existing directory."""

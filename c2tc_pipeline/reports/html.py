@@ -139,11 +139,14 @@ def _tiles(table: CondensedTable) -> list[tuple[str, str, str]]:
         "coincidences": ("by coincidence", "by coincidence"),
     }
     reasons = ", ".join(wording.counted(repeated[name], *forms) for name, forms in names.items() if repeated.get(name))
+    remark = reasons or "none equals a source row"
+    if repeated.get("drawn"):
+        remark += f"; {wording.count(repeated['drawn'])} of {wording.count(repeated['drawn_rows'])} drawn rows"
     rows = f"{wording.count(rows_in)} → {wording.count(rows_out)}"
     return [
         ("Rows", rows, wording.one_in(rows_in, rows_out)),
         ("Objective", wording.number(summary.get("objective")), quality),
-        ("Rows that repeat a record", wording.count(repeated["total"]), reasons or "none equals a source row"),
+        ("Rows that repeat a record", wording.count(repeated["total"]), remark),
     ]
 
 

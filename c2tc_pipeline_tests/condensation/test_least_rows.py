@@ -56,6 +56,15 @@ def test_with_every_way_to_share_out(settings: dict[str, Any]) -> None:
     assert len(condenser.weights_) == room
 
 
+def test_ends_of_gaps_are_values_of_enough_rows() -> None:
+    amounts = np.repeat([0.0, 1.0, 2.0, 9.0], [40, 40, 2, 38])
+    frame = pd.DataFrame({"amount": amounts, "y": np.resize(["a", "b"], 120)})
+    options: dict[str, Any] = {"rows": 6, "numeric": "minmax", "roles": {"amount": "numeric"}}
+    for least, ends in ((1, [[0, 1], [1, 2], [2, 9]]), (3, [[0, 1]])):
+        [gaps] = condense(frame, "y", min_rows_per_condensed_row=least, **options).spread.gaps
+        np.testing.assert_allclose(9 * gaps, ends, atol=1e-5)
+
+
 def test_one_is_no_demand() -> None:
     frame = mixed_table(120)
     plain, least = condense(frame, "outcome", 0.2), condense(frame, "outcome", 0.2, min_rows_per_condensed_row=1)

@@ -24,11 +24,11 @@ def spelled(values: Any) -> tuple[object, ...]:
     )
 
 
-def repeated(small: CondensedTable, frame: pd.DataFrame) -> np.ndarray:
+def repeated(small: CondensedTable, frame: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
     columns = small.original.columns.tolist()
     source = frame[columns].astype(small.original.dtypes.to_dict(), errors="ignore")
     records = {spelled(row) for row in source[frame[small.label_name].notna()].itertuples(index=False)}
-    return np.array([spelled(row) in records for row in small.original.itertuples(index=False)])
+    return np.array([spelled(row) in records for row in rows[columns].itertuples(index=False)])
 
 
 @settings(max_examples=8)
@@ -36,7 +36,7 @@ def repeated(small: CondensedTable, frame: pd.DataFrame) -> np.ndarray:
 def test_any_table(frame: pd.DataFrame, ratio: float) -> None:
     small = condense(frame, "outcome", ratio)
     counts = small.summary["repeated_rows"]
-    found = repeated(small, frame)
+    found = repeated(small, frame, small.original)
     weight = small.weight.to_numpy()
     assert counts["total"] == int(found.sum())
     assert counts["singletons"] == int((weight == 1).sum()) == int((found & (weight == 1)).sum())
@@ -46,6 +46,9 @@ def test_any_table(frame: pd.DataFrame, ratio: float) -> None:
     assert counts["equal_rows"] == int((alike & (weight > 1)).sum())
     assert counts["coincidences"] == int((found & ~alike).sum())
     assert counts["medoids"] == 0
+    X, y, _ = small.expand()
+    assert counts["drawn_rows"] == len(X)
+    assert counts["drawn"] == int(repeated(small, frame, pd.concat([X, y], axis=1)).sum())
 
 
 def table(**columns: Any) -> pd.DataFrame:
@@ -56,10 +59,10 @@ def test_each_reason() -> None:
     # Class a: three equal rows; class b: two rows whose mean is nobody; class c: 1, 2 and 3, whose mean is one of them.
     frame = table(x=[0.1, 0.1, 0.1, 5.0, 6.5, 11.0, 12.0, 13.0], y="aaabbccc")
     small = condense(frame, "y", rows=3)
-    assert small.summary["repeated_rows"] == {
-        **{"total": 2, "singletons": 0, "equal_rows": 1, "medoids": 0, "coincidences": 1},
-        "encoded": 2,
-    }
+    expected = {"total": 2, "singletons": 0, "equal_rows": 1, "medoids": 0, "coincidences": 1, "encoded": 2}
+    assert expected.items() <= small.summary["repeated_rows"].items()
+    # Every row drawn from the three equal ones repeats them.
+    assert small.summary["repeated_rows"]["drawn"] >= 3
     [notice] = [notice for notice in small.notices if notice.kind == "repeated_rows"]
     assert str(notice).startswith("2 of 3 condensed rows equal a source row in every column although they stand for")
 

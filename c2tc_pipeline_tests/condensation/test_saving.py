@@ -73,6 +73,12 @@ def test_files(tmp_path: Path, table: CondensedTable) -> None:
     assert original.columns.tolist() == [*mixed_table().columns, "weight"]
 
 
+def test_a_report_is_saved_on_request(tmp_path: Path, table: CondensedTable) -> None:
+    saved = table.save(tmp_path / "small", report=True)
+    assert "outcome" in (saved / "report.html").read_text(encoding="utf-8")
+    assert len(CondensedTable.load(saved)) == len(table)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_or_missing_file_is_named(tmp_path: Path, table: CondensedTable, name: str) -> None:
     path = table.save(tmp_path / "small") / name
