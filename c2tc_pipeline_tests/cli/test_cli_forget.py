@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.cli import job
 from c2tc_pipeline.cli.main import main
+from c2tc_pipeline.reports import html
 from c2tc_pipeline_tests.cli.test_cli_mistakes import assert_refused
 from c2tc_pipeline_tests.condensation.test_forget import check_forgotten
 from c2tc_pipeline_tests.tools.command_line import Run
@@ -168,13 +169,13 @@ def test_concurrent_forget_is_not_undone(run: Run, small: None, monkeypatch: pyt
     Path("other.txt").write_text("150\n")
     reports: list[str] = []
 
-    def report(table: CondensedTable, really: Callable[[CondensedTable], str] = job.render_report) -> str:
+    def report(table: CondensedTable, really: Callable[[CondensedTable], str] = html.render_report) -> str:
         reports.append("begun")
         if len(reports) == 1:
             job.forget_in_directory(Path("small"), Path("other.txt"))
         return really(table)
 
-    monkeypatch.setattr(job, "render_report", report)
+    monkeypatch.setattr(html, "render_report", report)
     assert run("forget", "small", "--ids", ids(3)).exit_code == 2
     assert reports == ["begun", "begun"]
     assert [150 in left(), 3 in left()] == [False, True]
@@ -197,7 +198,7 @@ def test_removed_directory_or_failure(
 
     ids(3)
     before = everything_below(Path())
-    monkeypatch.setattr(job, "render_report", report)
+    monkeypatch.setattr(html, "render_report", report)
     assert run("forget", "small", "--ids", "ids.txt").exit_code == code
     if is_removed:
         assert sorted(path.name for path in Path().iterdir()) == ["ids.txt", "people.csv"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import c2tc_pipeline.cli.job
+import c2tc_pipeline.reports.html
 from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
 from c2tc_pipeline_tests.tools.made_tables import everything_below, mixed_table
 
@@ -186,7 +186,7 @@ def test_failure_while_writing_changes_nothing(
     if not is_first:
         assert run(*arguments).exit_code == 0
     before = everything_below(Path())
-    monkeypatch.setattr(c2tc_pipeline.cli.job, "render_report", fail)
+    monkeypatch.setattr(c2tc_pipeline.reports.html, "render_report", fail)
     result = run(*arguments)
     assert result.exit_code == code
     assert re.fullmatch(rf"Error: [^\n]*{mentioned}[^\n]*\n", result.stderr)
