@@ -15,6 +15,7 @@ import pandas as pd
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.condensation.display import describe, html_card
 from c2tc_pipeline.condensation.spread import Spread, weight_column
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
@@ -28,7 +29,7 @@ ARTEFACT_KIND = "condensed-table"
 TIMINGS = ("seconds", "processor_seconds", "cache_hits")
 
 
-@dataclass
+@dataclass(repr=False)
 class CondensedTable:
     """A condensed table: few rows that stand for many.
 
@@ -93,6 +94,12 @@ class CondensedTable:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+    def _repr_html_(self) -> str:
+        return html_card(self)
 
     @property
     def membership(self) -> pd.DataFrame:
