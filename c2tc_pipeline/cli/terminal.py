@@ -104,6 +104,8 @@ def _classes(table: CondensedTable) -> Table:
 def _scores(scores: list[dict[str, Any]]) -> Table:
     numbers = ("rows", "accuracy", "macro-F1", "AUC", "seconds")
     shown = _table("Scores on test rows", texts=("model", "columns", "trained on"), numbers=numbers)
+    for column in shown.columns:
+        column.no_wrap = True
     for row in scores:
         shown.add_row(
             escape(row["model"]),

@@ -269,7 +269,8 @@ def worth_table(worth: pd.DataFrame) -> ShownTable | None:
             row["columns"],
             titles[row["metric"]],
             worth_text(row),
-            f"{row['low']:.2g} to {row['high']:.2g}",
+            # A single draw has no interval.
+            "one draw" if row["low"] == row["high"] else f"{row['low']:.2g} to {row['high']:.2g}",
         )
         for row in worth.to_dict("records")
     ]

@@ -107,8 +107,10 @@ def cell(value: Any, limit: int = 60) -> str:
 
 
 def percentage(mean: float, deviation: float) -> str:
-    """Return a score with its standard deviation in percent (``81.2 ± 0.4``), a dash for NaN."""
-    return MISSING if math.isnan(mean) else f"{100 * mean:.1f} ± {100 * deviation:.1f}"
+    """Return a score with its standard deviation, if it has one, in percent (``81.2 ± 0.4``), a dash for NaN."""
+    if math.isnan(mean):
+        return MISSING
+    return f"{100 * mean:.1f} ± {100 * deviation:.1f}" if deviation else f"{100 * mean:.1f}"
 
 
 def ratio(value: float) -> str:

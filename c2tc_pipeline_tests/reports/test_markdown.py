@@ -134,5 +134,6 @@ def test_values_in_words(form: str, cases: dict[Any, str]) -> None:
 def test_values_of_two_arguments_in_words() -> None:
     assert [wording.one_in(336776, 337), wording.one_in(5, 2), wording.one_in(7, 7)] == ["1 : 999", "1 : 2.5", "1 : 1"]
     assert wording.counted(1, "class", "classes") == "1 class"
-    assert [wording.percentage(0.8123, 0.0044), wording.percentage(float("nan"), 0.1)] == ["81.2 ± 0.4", "—"]
+    scores = [(0.8123, 0.0044), (0.8123, 0.0), (float("nan"), 0.1)]
+    assert [wording.percentage(*score) for score in scores] == ["81.2 ± 0.4", "81.2", "—"]
     assert wording.cell(["a", None]) == "['a', None]"
