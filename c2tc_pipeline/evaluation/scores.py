@@ -5,9 +5,12 @@ Test rows are used here for the first time. One model is trained and scored in :
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,13 +18,15 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.optimisers import one_thread
+from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.metrics import ALL_METRICS, Scores
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.row_worth import MULTIPLES, random_set
-from c2tc_pipeline.evaluation.trial import LabelledRows, Trial, random_rows, random_rows_by_class, run_trial
+from c2tc_pipeline.evaluation.trial import HasRecipe, LabelledRows, Trial, random_rows, random_rows_by_class, run_trial
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.tables.kinds import plain
 from c2tc_pipeline.tables.row_sample import sampled_numbers
@@ -243,7 +248,10 @@ def score_rows(
     cache: ContentCache | None = None,
     listener: Listener | None = None,
 ) -> pd.DataFrame:
-    """Train and score on rows by kind of columns; the result is that of :func:`evaluate`."""
+    """Train and score on rows by kind of columns; the result is that of :func:`evaluate`.
+
+    Each trial takes one thread; networks and other models are trained side by side.
+    """
     classes = _classes(small)
     own = {columns: _bare_rows(small, columns, weighted=trials.weighted) for columns in rows}
     pending = [
@@ -254,25 +262,32 @@ def score_rows(
         for model in trials.models
         if columns in trials.takes(model) and (kind != "condensed_bare" or trials.expands(model))
     ]
-    expanded: dict[tuple[str, int], LabelledRows] = {}
-    results = []
-    for done, (kind, columns, chosen, seed) in enumerate(pending):
+    ended, lock = itertools.count(), Lock()
+
+    def report() -> None:
         if listener is not None:
-            listener("evaluate", done, len(pending))
-        training = _training_rows(kind, own[columns], rows[columns].whole, trials.multiples, seed)
-        if kind == "condensed" and trials.expands(chosen):
-            if (columns, seed) not in expanded:
-                expanded = {(columns, seed): _expanded_rows(small, columns, seed, weighted=trials.weighted)}
-            training = expanded[columns, seed]
-        model, test = trials.make(chosen, seed), rows[columns].test
-        if isinstance(chosen, str):
-            name, found = chosen, run_trial(model, training, test, classes=len(classes), cache=cache)
-        else:
-            name = type(chosen).__name__
-            found = _own_trial(name, model, training, test, kind, len(classes))
-        scores = found.value.scores
-        results.append(
-            {
+            with lock:
+                listener("evaluate", next(ended), len(pending))
+
+    def scored(places: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Run some of the pending trials one after the other."""
+        expanded: dict[tuple[str, int], LabelledRows] = {}
+        found = {}
+        for place in places:
+            kind, columns, chosen, seed = pending[place]
+            training = _training_rows(kind, own[columns], rows[columns].whole, trials.multiples, seed)
+            if kind == "condensed" and trials.expands(chosen):
+                if (columns, seed) not in expanded:
+                    expanded = {(columns, seed): _expanded_rows(small, columns, seed, weighted=trials.weighted)}
+                training = expanded[columns, seed]
+            model, test = trials.make(chosen, seed), rows[columns].test
+            if isinstance(chosen, str):
+                name, trial = chosen, run_trial(model, training, test, classes=len(classes), cache=cache)
+            else:
+                name = type(chosen).__name__
+                trial = _own_trial(name, model, training, test, kind, len(classes))
+            scores = trial.value.scores
+            found[place] = {
                 "training_set": kind,
                 "model": name,
                 "columns": columns,
@@ -281,13 +296,23 @@ def score_rows(
                 **{name: getattr(scores, name) for name in ALL_METRICS},
                 "class_f1": list(scores.class_f1),
                 "class_auc": list(scores.class_auc),
-                "fit_seconds": found.value.fit_seconds,
-                "cache_hit": found.hit,
+                "fit_seconds": trial.value.fit_seconds,
+                "cache_hit": trial.hit,
             }
-        )
-    if listener is not None:
-        listener("evaluate", len(pending), len(pending))
-    frame = pd.DataFrame(results)
+            report()
+        return found
+
+    report()
+    # Networks, and perhaps models of the user's own, draw from torch's only random generator: one after the other.
+    lanes: dict[bool, list[int]] = {True: [], False: []}
+    for place, (_, _, chosen, _) in enumerate(pending):
+        lanes[not isinstance(chosen, str) or isinstance(trials.make(chosen, 0), HasRecipe)].append(place)
+    results: dict[int, dict[str, Any]] = {}
+    # The limits of a trial are those of its thread; these are those of the process.
+    with one_thread():
+        for found in side_by_side([partial(scored, lane) for lane in lanes.values() if lane]):
+            results |= found
+    frame = pd.DataFrame([results[place] for place in range(len(pending))])
     return frame.astype(dict.fromkeys(ALL_METRICS, np.float64))
 
 

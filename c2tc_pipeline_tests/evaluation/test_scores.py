@@ -169,6 +169,19 @@ def test_a_trial_takes_one_thread_and_gives_the_others_back() -> None:
     assert (counts, after) == ([{1}], 2)
 
 
+def test_models_side_by_side_score_as_one_after_the_other(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks share torch's random generator; with two cores other models are trained beside them."""
+    train, test, small = parts
+    monkeypatch.setitem(RECIPES, "default", Recipe("adamw", 0.01, 0.0, epochs=2, batch_size=64))
+    frames = []
+    for cores in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", cores)
+        before = torch.get_num_threads()
+        frames.append(evaluate(small, test, train, models=["boosting", "mlp", "logistic"], seeds=[3, 4]))
+        assert torch.get_num_threads() == before
+    pd.testing.assert_frame_equal(*(frame.drop(columns="fit_seconds") for frame in frames))
+
+
 def test_condensed_rows_count_by_their_training_weights(parts: Parts, nearest: type[Nearest]) -> None:
     train, test, small = parts
     for weighted in (False, True):
