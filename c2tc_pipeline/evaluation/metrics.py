@@ -11,7 +11,6 @@ METRICS = ("accuracy", "macro_f1")
 PROBABILITY_METRICS = ("auc", "log_loss", "brier")
 """Metrics of predicted probabilities; undefined for a model that predicts none."""
 ALL_METRICS = (*METRICS, *PROBABILITY_METRICS)
-LOWER_IS_BETTER = frozenset({"log_loss", "brier"})
 
 # The least probability that log-loss uses, as in scikit-learn.
 _EPS = float(np.finfo(np.float64).eps)

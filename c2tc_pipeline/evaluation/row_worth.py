@@ -14,8 +14,6 @@ import pandas as pd
 
 MULTIPLES = (1.0, 5.0, 20.0)
 """Sizes of the random samples in multiples of the condensed rows: a short curve, for every evaluation."""
-FULL_MULTIPLES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-"""Sizes for experiments."""
 WORTH_METRICS = ("auc", "accuracy", "macro_f1")
 """Scores that the worth is measured by. The first is the headline: it does not depend on the class mix."""
 

@@ -1,4 +1,4 @@
-"""Training of every network by named recipes, with optional early stopping.
+"""Training of every network by named recipes.
 
 A network is a torch module from rows to one number per class; it may implement the protocols below. The recipes are the
 same for every training set.
@@ -16,10 +16,6 @@ import torch
 from c2tc_pipeline.common.devices import Place, on_device
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Optimiser, Sgd
-
-# Max evaluations of the validation rows in one training, and rows that go through the network at once in one.
-_MAX_LOOKS = 50
-_BLOCK_ROWS = 65_536
 
 
 @runtime_checkable
@@ -73,7 +69,6 @@ class Recipe:
     cosine: bool = False
     largest_batch: int | None = None
     noise: float = 0.0
-    patience: int | None = None
 
     def batch(self, rows: int) -> int:
         """Return the batch size for a table of ``rows`` rows."""
@@ -132,61 +127,6 @@ def recipe_named(recipe: str | Recipe) -> Recipe:
     return RECIPES[recipe]
 
 
-@dataclass(frozen=True)
-class ValidationRows:
-    """Rows (n, d) and class numbers (n,) that a network is not trained on, to choose among its weights."""
-
-    rows: torch.Tensor
-    classes: torch.Tensor
-
-
-class BestWeights:
-    """Weights of a training with the highest accuracy on validation rows, and among equals the lowest cross-entropy.
-
-    They are evaluated after every epoch, but no more than 50 times in a training, and after the last step. ``patience``
-    is the number of evaluations in a row without improvement after which training ends. Nothing random is drawn, so
-    that training itself is unchanged.
-    """
-
-    def __init__(
-        self, validation: ValidationRows, *, patience: int | None, epoch: int, steps: int, place: Place
-    ) -> None:
-        self.validation = validation
-        self.patience = patience
-        self.steps = steps
-        self.place = place
-        self.interval = max(epoch, math.ceil(steps / _MAX_LOOKS))
-        self.score = (-math.inf, -math.inf)
-        self.state: dict[str, torch.Tensor] = {}
-        self.looks_since = 0
-
-    def is_enough(self, network: torch.nn.Module, taken: int) -> bool:
-        """Evaluate the network, if it is due after that many steps; return whether training should end."""
-        if taken % self.interval and taken < self.steps:
-            return False
-        score = self._score(network)
-        self.looks_since += 1
-        if score > self.score or not self.state:
-            self.score, self.looks_since = score, 0
-            self.state = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
-        return self.patience is not None and self.looks_since >= self.patience
-
-    def restore(self, network: torch.nn.Module) -> None:
-        """Set the network's weights to the best ones."""
-        network.load_state_dict(self.state)
-
-    def _score(self, network: torch.nn.Module) -> tuple[float, float]:
-        rows, classes = self.validation.rows, self.validation.classes
-        was_training = network.training
-        network.eval()
-        with torch.no_grad():
-            blocks = rows.split(self.place.part_of(min(len(rows), _BLOCK_ROWS)))
-            outputs = torch.cat([network(block.to(self.place.device)).cpu() for block in blocks])
-        network.train(was_training)
-        accuracy = (outputs.argmax(dim=1) == classes).double().mean().item()
-        return accuracy, -torch.nn.functional.cross_entropy(outputs, classes).item()
-
-
 def train(
     build: Callable[[], torch.nn.Module],
     rows: torch.Tensor,
@@ -196,7 +136,6 @@ def train(
     recipe: Recipe,
     seed: int,
     device: str = "cpu",
-    validation: ValidationRows | None = None,
 ) -> torch.nn.Module:
     """Build a network and train it to tell classes apart.
 
@@ -222,10 +161,6 @@ def train(
             flat = FlatWeights(network)
             optimiser = recipe.start(flat)
             steps, least = recipe.steps(len(x)), least_batch(network)
-            best = None
-            if validation is not None:
-                epoch = recipe.epoch(len(x))
-                best = BestWeights(validation, patience=recipe.patience, epoch=epoch, steps=steps, place=place)
             noise = recipe.noise_of(len(x))
             for taken, batch in enumerate(_batches(len(x), recipe.batch(len(x)), steps, least)):
                 flat.gradients.zero_()
@@ -238,10 +173,6 @@ def train(
                     losses = row_losses(network, rows_seen, y[part], part)
                     (losses @ w[part] / len(batch)).backward()
                 optimiser.step(recipe.rate(taken, len(x)))
-                if best is not None and best.is_enough(network, taken + 1):
-                    break
-        if best is not None:
-            best.restore(network)
         return network.eval()
 
     return on_device("network training", device, attempt)

@@ -1,4 +1,4 @@
-"""The models: scikit-learn's examination, few rows, weights, seeds, validation rows."""
+"""The models: scikit-learn's examination, few rows, weights, seeds."""
 
 from __future__ import annotations
 
@@ -229,28 +229,6 @@ def test_weights_decide_between_rows_that_are_alike(name: str) -> None:
 def test_weights_that_can_not_be_used(name: str, weights: list[int]) -> None:
     with pytest.raises(InputError, match=r"[Ss]ample weight"):
         make_model(name).fit(FEW_ROWS, [0, 1, 1], sample_weight=weights)
-
-
-# The first of them is plain, the second remembers means and variances, the third training rows.
-@pytest.mark.parametrize("name", ["mlp", "tabnet", "tabr"])
-def test_validation_rows_choose_among_weights(name: str) -> None:
-    """Validation rows with labels turned round are met best by a network that has hardly learnt."""
-    X, y = some_rows(60)
-    plain, kept = (SMALL[name]() for _ in range(2))
-    plain.fit(X, y)
-    kept.fit(X, y, validation=(X, 1 - y))
-    assert plain.score(X, 1 - y) < 0.3
-    assert kept.score(X, 1 - y) > plain.score(X, 1 - y) + 0.1
-
-
-def test_validation_rows_of_other_classes() -> None:
-    X, y = some_rows(60)
-    one, two = (SMALL["mlp"]() for _ in range(2))
-    one.fit(X[:40], y[:40], validation=(X[40:], y[40:]))
-    two.fit(X[:40], y[:40], validation=(np.vstack([X[40:], X[:5]]), [*y[40:], *[7] * 5]))
-    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-    with pytest.raises(InputError, match="validation"):
-        SMALL["mlp"]().fit(X, y, validation=(X, np.full(60, 7)))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

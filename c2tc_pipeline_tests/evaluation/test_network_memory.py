@@ -13,7 +13,7 @@ from c2tc_pipeline.bench.models.realmlp import RealMlpNetwork
 from c2tc_pipeline.bench.models.tabr import TabrNetwork
 from c2tc_pipeline.common.devices import watch_fallbacks
 from c2tc_pipeline.evaluation.models.network import MlpClassifier
-from c2tc_pipeline.evaluation.training import Recipe, ValidationRows, train
+from c2tc_pipeline.evaluation.training import Recipe, train
 from c2tc_pipeline_tests.tools.faults import ENDINGS, Always, Memory, expected_fallbacks, pretended_devices
 
 TRAINING, PREDICTION = "network training", "network prediction"
@@ -86,19 +86,6 @@ def test_networks_with_losses_of_their_own_go_in_parts_too(
         ours = tried(Memory(most_rows=most_rows))
     assert fallbacks == expected_fallbacks(TRAINING, "cpu", times)
     torch.testing.assert_close(ours, tried(Memory()), rtol=1e-4, atol=1e-4)
-
-
-def test_validation_rows_go_in_smaller_blocks() -> None:
-    validation = ValidationRows(ROWS, CLASSES)
-
-    def tried(memory: Memory) -> torch.Tensor:
-        network = train(lambda: Limited(memory), ROWS, CLASSES, WEIGHTS, recipe=RECIPE, seed=3, validation=validation)
-        return weights_of(network)
-
-    with watch_fallbacks() as fallbacks:
-        ours = tried(Memory(most_rows=20))
-    assert fallbacks == expected_fallbacks(TRAINING, "cpu", 1)
-    torch.testing.assert_close(ours, tried(Memory()), rtol=1e-5, atol=1e-5)
 
 
 def test_failed_attempts_leave_neither_networks_nor_another_random_state() -> None:

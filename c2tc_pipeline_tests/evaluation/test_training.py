@@ -10,9 +10,8 @@ from functools import partial
 import pytest
 import torch
 
-from c2tc_pipeline.common.devices import Place
 from c2tc_pipeline.common.optimisers import AdamW, FlatWeights, Sgd
-from c2tc_pipeline.evaluation.training import RECIPES, BestWeights, Recipe, ValidationRows, train
+from c2tc_pipeline.evaluation.training import RECIPES, Recipe, train
 
 SHORT = Recipe("adamw", 1e-2, 0.1, epochs=3, batch_size=8, cosine=True)
 
@@ -128,78 +127,6 @@ def test_noise_is_what_the_recipe_says_and_shrinks_with_rows() -> None:
         added = torch.stack(seen) - 0.5
         assert float(added.std()) == pytest.approx(0.1 if rows == 1_000 else 0.05, rel=0.05)
         assert not torch.equal(seen[0], seen[1])
-
-
-class Counting(torch.nn.Linear):
-    """A network with a buffer that says how many batches it was trained on."""
-
-    batches: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__(3, 2)
-        self.register_buffer("batches", torch.zeros(()))
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        if self.training:
-            self.batches += 1
-        return super().forward(rows)
-
-
-def counted(recipe: Recipe, validation: ValidationRows | None = None) -> Counting:
-    trained = train(Counting, *some_rows(), recipe=recipe, seed=3, validation=validation)
-    assert isinstance(trained, Counting)
-    assert not trained.training
-    return trained
-
-
-def test_the_best_weights_are_kept_and_watching_changes_nothing() -> None:
-    """Every prefix of the training is a training of its own, whose weights can be compared."""
-    rows, classes, _ = some_rows(30)
-    validation = ValidationRows(rows[20:], 1 - classes[20:])
-    recipe = Recipe("sgd", 0.5, 0.0, epochs=1, batch_size=20, least_steps=12)
-    prefixes = [counted(Recipe("sgd", 0.5, 0.0, 1, 20, least_steps=steps)) for steps in range(1, 13)]
-
-    def score(network: torch.nn.Module) -> tuple[float, float]:
-        outputs = network(validation.rows)
-        loss = torch.nn.functional.cross_entropy(outputs, validation.classes)
-        return (outputs.argmax(dim=1) == validation.classes).double().mean().item(), -loss.item()
-
-    scores = [score(network) for network in prefixes]
-    assert scores[0] != scores[-1]
-    best = scores.index(max(scores))
-    assert best < 11
-    kept = counted(recipe, validation)
-    assert torch.equal(kept.weight, prefixes[best].weight)
-    assert kept.batches == best + 1
-    # Validation rows that the last weights do best on leave the training as it is.
-    trained = counted(recipe, ValidationRows(rows[:20], classes[:20]))
-    assert torch.equal(trained.weight, prefixes[-1].weight)
-
-
-def test_patience_ends_training() -> None:
-    rows, classes, _ = some_rows()
-    seen: list[bool] = []
-
-    class Remembered(Counting):
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            seen.append(self.training)
-            return super().forward(rows)
-
-    recipe = Recipe("sgd", 0.5, 0.0, epochs=40, batch_size=20, patience=3)
-    kept = train(Remembered, *some_rows(), recipe=recipe, seed=3, validation=ValidationRows(rows, 1 - classes))
-    assert isinstance(kept, Remembered)
-    # Turned labels are met best at the start: the best look and three more, one after each step.
-    assert seen.count(False) == seen.count(True) == int(kept.batches) + 3 < 40
-
-
-@pytest.mark.parametrize(("epoch", "steps", "looks"), [(1, 10, 10), (1, 300, 50), (7, 20, 3), (40, 4000, 50)])
-def test_looks_at_validation_rows_are_bounded(epoch: int, steps: int, looks: int) -> None:
-    validation = ValidationRows(torch.zeros(4, 1), torch.zeros(4).long())
-    best = BestWeights(validation, patience=None, epoch=epoch, steps=steps, place=Place("cpu", parts=2))
-    network = Watching(1, [])
-    assert not any([best.is_enough(network, taken + 1) for taken in range(steps)])
-    # Two parts a look.
-    assert [len(rows) for rows in network.seen] == [2, 2] * looks
 
 
 class Hooked(torch.nn.Linear):

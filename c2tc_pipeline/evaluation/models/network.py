@@ -15,9 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from c2tc_pipeline.common.devices import Place, on_device, resolve_device
-from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.models.base import ProbabilityClassifier, checked_weights
-from c2tc_pipeline.evaluation.training import Recipe, ValidationRows, recipe_named, train
+from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train
 
 # Rows that go through a network at once when it predicts.
 _BLOCK_ROWS = 65_536
@@ -41,14 +40,8 @@ class NetworkClassifier(ProbabilityClassifier):
     def build(self, features: int, classes: int) -> torch.nn.Module:
         """Return an untrained network from ``features`` numbers to ``classes`` numbers per row."""
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None
-    ) -> NetworkClassifier:
-        """Train the network on rows X, best in [0, 1], their classes y and how much each row counts.
-
-        With ``validation``, rows and classes that it is not trained on, the weights that did best on these are kept,
-        and with the recipe's ``patience`` training may end early; rows of other classes than ``y`` are ignored.
-        """
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NetworkClassifier:
+        """Train the network on rows X, best in [0, 1], their classes y and how much each row counts."""
         recipe, device = self.own_recipe(), resolve_device(self.device)
         rows, labels = validate_data(self, X, y, dtype=np.float32, order="C")
         check_classification_targets(labels)
@@ -63,7 +56,6 @@ class NetworkClassifier(ProbabilityClassifier):
             recipe=recipe,
             seed=_seed(self.random_state),
             device=device,
-            validation=None if validation is None else self._validation_rows(*validation),
         )
         return self
 
@@ -73,14 +65,6 @@ class NetworkClassifier(ProbabilityClassifier):
         if recipe.optimiser != "adamw":
             return recipe
         return replace(recipe, learning_rate=recipe.learning_rate * self.rate_factor)
-
-    def _validation_rows(self, X: Any, y: Any) -> ValidationRows:
-        rows, labels = validate_data(self, X, y, reset=False, dtype=np.float32, order="C")
-        known = np.isin(labels, self.classes_)
-        if not known.any():
-            raise InputError("No validation row is of a class that is trained on; give some that are.")
-        codes = np.searchsorted(self.classes_, labels[known])
-        return ValidationRows(torch.from_numpy(rows[known]), torch.from_numpy(codes))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of ``classes_`` for each row."""
