@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import one_blas_thread, side_by_side
 from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
-from c2tc_pipeline.encoding.part import Part
-from c2tc_pipeline.encoding.row_block import RowBlock, check_values
+from c2tc_pipeline.encoding.part import Part, as_role, check_values
 from c2tc_pipeline.tables.roles import Role, checked_overrides
 from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics, row_named
 
@@ -142,18 +141,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ``row_ids`` are the positions of the rows in the source, if they are not all of its rows.
         """
         check_is_fitted(self, "parts_")
-        frame = self._checked_frame(X)[[name for part in self.parts_ for name in part.columns]]
+        names = [name for part in self.parts_ for name in part.columns]
+        roles = {name: self.roles_[name].role for name in names}
+        frame = self._checked_frame(X)[names]
         row_ids = np.arange(len(frame)) if row_ids is None else row_ids
+        for name, role in roles.items():
+            check_values(frame[name], role, row_ids)
+        frame = frame.set_axis(row_ids)
         out = np.empty((len(frame), sum(len(part.names()) for part in self.parts_)), dtype=np.float32)
 
-        columns = {name: frame[name] for part in self.parts_ for name in part.columns}
-        roles = {name: self.roles_[name].role for name in columns}
-
-        for name, role in roles.items():
-            check_values(columns[name], role, row_ids)
-
         def encode(here: slice) -> None:
-            block = RowBlock(columns, roles, here, row_ids[here])
+            rows = frame.iloc[here]
+            block = pd.DataFrame({name: as_role(rows[name], role) for name, role in roles.items()}, copy=False)
             column = 0
             for part in self.parts_:
                 encoded = part.encode(block)

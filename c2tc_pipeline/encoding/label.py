@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows
-from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.tables.categories import natural_order
 from c2tc_pipeline.tables.category_counts import CategoryCounts
 from c2tc_pipeline.tables.roles import Role
@@ -44,7 +44,7 @@ class BinaryPart(Part):
         """Return whether a column has two values and no gaps."""
         return len(counts.keys) <= 2 and not counts.missing
 
-    def encode(self, frame: Rows) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, values, mean) in enumerate(zip(self.columns, self.values, self.means, strict=True)):
             codes = np.array([*range(len(values)), mean], dtype=np.float32)
@@ -77,7 +77,7 @@ class LabelPart(Part):
         """Learn the categories of each column."""
         return cls(list(columns), [sorted(statistics.categories(name).keys, key=natural_order) for name in columns])
 
-    def encode(self, frame: Rows) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         out = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for index, (name, known) in enumerate(zip(self.columns, self.keys, strict=True)):
             last = len(known)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.part import Part, PartState
-from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.statistics import TableStatistics, as_numbers
 
@@ -65,7 +65,7 @@ class NumericPart(Part):
                     "replace them by numbers or leave them empty."
                 )
             limits = np.zeros(2) if found.is_empty else np.array([found.low, found.high])
-            sample = as_numbers(statistics.sampled(name))
+            sample = as_numbers(statistics.sample[name])
             if statistics.is_sampled:
                 # A sample may lack the limits.
                 sample = np.append(sample, limits)
@@ -89,7 +89,7 @@ class NumericPart(Part):
         marked = [name for name, marked in zip(self.columns, self.marked, strict=True) if marked]
         return [[name] for name in (*self.columns, *marked)]
 
-    def encode(self, frame: Rows) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         scaled, marks = [], []
         parts = zip(self.columns, self.knots, self.heights, self.medians, self.marked, strict=True)
         for name, knots, heights, median, marked in parts:

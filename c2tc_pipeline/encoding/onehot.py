@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
-from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.strings import most_frequent
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
@@ -44,7 +44,7 @@ class OneHotPart(Part):
         part = cls(list(columns), keys, [], np.zeros(width), np.ones(width))
         if not columns:
             return part
-        rows = part._rows({name: statistics.sampled(name) for name in columns})
+        rows = part._rows(statistics.sample)
         edges = np.cumsum([0, *(len(kept) + 1 for kept in keys)])
         distinct, repeats = np.unique(rows, axis=0, return_counts=True)
         flat = (distinct + edges[:-1]).ravel()
@@ -62,7 +62,7 @@ class OneHotPart(Part):
         part.low, part.high = projected.min(axis=0), projected.max(axis=0)
         return part
 
-    def _rows(self, frame: Any) -> np.ndarray:
+    def _rows(self, frame: pd.DataFrame) -> np.ndarray:
         """Return the place of each cell's category."""
         cells = [
             category_rows(frame[n], kept, unseen=len(kept)) for n, kept in zip(self.columns, self.keys, strict=True)
@@ -81,7 +81,7 @@ class OneHotPart(Part):
     def known(self) -> list[list[str]]:
         return self.keys
 
-    def encode(self, frame: Rows) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         return unit_scale(self._project(self._rows(frame)), self.low, self.high)
 
     def state(self) -> PartState:

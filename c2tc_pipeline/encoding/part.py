@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.tables.categories import factorise
-from c2tc_pipeline.tables.statistics import TableStatistics
+from c2tc_pipeline.tables.kinds import to_codes, to_numbers, to_text
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.statistics import TableStatistics, refuse_infinities, row_named
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,11 @@ class Part(ABC):
         return [[name] for name in self.columns]
 
     @abstractmethod
-    def encode(self, frame: Rows) -> np.ndarray:
-        """Return float32 of shape (rows, outputs), within [0, 1]."""
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        """Return float32 of shape (rows, outputs), within [0, 1].
+
+        Columns are in the form of :func:`as_role`; the index holds the positions of the rows in the source.
+        """
 
     def for_training(self, statistics: TableStatistics, classes: np.ndarray) -> Part:
         """Return the part that encodes the rows that the statistics are of; by default they are encoded as any.
@@ -144,3 +148,36 @@ def check_at_least(limit: float, **parameters: float | None) -> None:
     for name, value in parameters.items():
         if value is not None and not value >= limit:
             raise InputError(f"Parameter {name!r} is {value}, but must be at least {limit}.")
+
+
+def as_role(series: pd.Series[Any], role: Role) -> pd.Series[Any]:
+    """Bring a column into the form that its role's part takes."""
+    if role is Role.NUMERIC:
+        plain_number = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
+        return series if plain_number else to_numbers(series).values
+    if role is Role.STRING and not isinstance(series.dtype, pd.StringDtype):
+        return to_text(series)
+    return series
+
+
+def check_values(column: pd.Series[Any], role: Role, row_ids: np.ndarray) -> None:
+    """Refuse text in a column of numbers or codes, fractions in one of codes, and infinities.
+
+    ``row_ids`` are the rows' positions in the source, for the message.
+    """
+    if role not in (Role.NUMERIC, Role.CODE) or (isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu"):
+        return
+    values, refused = to_numbers(column) if role is Role.NUMERIC else to_codes(column)
+    if refused.size and role is Role.CODE:
+        # Among other objects a boolean is the code that it is in a column of its own.
+        refused = refused[[not isinstance(column.iloc[place], bool | np.bool_) for place in refused]]
+    if refused.size:
+        wanted, first = "numbers" if role is Role.NUMERIC else "integers", int(refused[0])
+        raise InputError(
+            f"Column {str(column.name)!r} holds {len(refused)} values that are not {wanted}, the first, "
+            f"{str(column.iloc[first])!r}, in {row_named(int(row_ids[first]))}; correct them or leave them empty."
+        )
+    if values.dtype.kind == "f":
+        infinite = np.flatnonzero(np.isinf(values.to_numpy()))
+        if infinite.size:
+            refuse_infinities(str(column.name), len(infinite), int(row_ids[infinite[0]]))

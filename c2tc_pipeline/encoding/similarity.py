@@ -16,7 +16,6 @@ from c2tc_pipeline.common.threads import one_blas_thread
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, distinct_rows, train_autoencoder
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
-from c2tc_pipeline.encoding.row_block import Rows
 from c2tc_pipeline.encoding.strings import CHUNK_STRINGS, Vocabulary
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
@@ -66,7 +65,7 @@ class SimilarityPart(Part):
         vocabularies, places = [], []
         for name in columns:
             vocabularies.append(Vocabulary.of_counts(statistics.categories(name), ngram_range, max_prototypes))
-            places.append(vocabularies[-1].nearest_places(*factorise(statistics.sampled(name))))
+            places.append(vocabularies[-1].nearest_places(*factorise(statistics.sample[name])))
         tables = [vocabulary.similarities() for vocabulary in vocabularies]
         rows = np.stack(places, axis=1)
 
@@ -98,7 +97,7 @@ class SimilarityPart(Part):
     def sources(self) -> list[list[str]]:
         return [self.columns] * len(self.low)
 
-    def encode(self, frame: Rows) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         hidden = np.zeros((len(frame), self.weights.w_in.shape[1]), dtype=np.float32)
         for name, vocabulary, known, layer in zip(
             self.columns, self.vocabularies, self._known, self._layers, strict=True

@@ -22,8 +22,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.registry import Registry
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.part import Part, PartState, checked_texts
-from c2tc_pipeline.encoding.row_block import as_role
+from c2tc_pipeline.encoding.part import Part, PartState, as_role, checked_texts
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline.tables.categories import factorise

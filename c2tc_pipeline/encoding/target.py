@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse, special
 from scipy.sparse import linalg
 
@@ -21,7 +22,6 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
-from c2tc_pipeline.encoding.row_block import RowBlock, Rows
 from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, folds_of, mixed_bits
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
@@ -246,7 +246,7 @@ class TargetPart(Part):
     def _widths(self) -> list[int]:
         return [len(scale.low) for scale in self.scales]
 
-    def encode(self, frame: Rows) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         outputs = [np.empty((len(frame), 0), dtype=np.float32)]
         for name, known, table in zip(self.columns, self.keys, self.tables, strict=True):
             outputs.append(table[category_rows(frame[name], known, unseen=len(known) + 1)])
@@ -308,15 +308,15 @@ class CrossFittedTargetPart(TargetPart):
     noise: float = 0.0
     seed: int = 0
 
-    def encode(self, frame: Rows) -> np.ndarray:
-        assert isinstance(frame, RowBlock)
-        folds = folds_of(frame.row_ids)
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        row_ids = frame.index.to_numpy()
+        folds = folds_of(row_ids)
         outputs = [np.empty((len(frame), 0), dtype=np.float32)]
         for name, known, table in zip(self.columns, self.keys, self.tables, strict=True):
             places = category_rows(frame[name], known, unseen=len(known) + 1)
             outputs.append(table[folds * (len(known) + 2) + places])
         encoded = np.hstack(outputs)
-        return encoded if not self.noise else np.clip(encoded + self._drawn(frame.row_ids, encoded.shape[1]), 0, 1)
+        return encoded if not self.noise else np.clip(encoded + self._drawn(row_ids, encoded.shape[1]), 0, 1)
 
     def _drawn(self, row_ids: np.ndarray, columns: int) -> np.ndarray:
         start = mixed_bits(np.array([self.seed], dtype=np.uint64) + _NOISE_SEED)

@@ -79,12 +79,11 @@ class ColumnGatherer:
     """Gathers the facts of one column, and the counts and limits that encoders need.
 
     ``role`` is the one given by the user; ``could_be_code`` says whether integers may turn out to be codes and have to
-    be counted; with ``facts_only`` the column comes as one block and only what its facts need is counted.
+    be counted.
     """
 
-    def __init__(self, role: str | None = None, *, could_be_code: bool = False, facts_only: bool = False) -> None:
+    def __init__(self, role: str | None = None, *, could_be_code: bool = False) -> None:
         self._role = role
-        self._facts_only = facts_only
         self._most = MOST_CATEGORIES if could_be_code or role in ("code", "string") else 2
         self._kind = Kind.EMPTY
         self._rows = 0
@@ -121,8 +120,6 @@ class ColumnGatherer:
             self._add_numbers(series, row_ids)
 
     def _needs_counts(self, kind: Kind) -> bool:
-        if self._facts_only and not self._compares_text(kind):
-            return False
         if self._role in ("string", "code", "numeric"):
             return self._role != "numeric"
         return kind in (Kind.TEXT, Kind.MIXED, Kind.BOOLEAN, Kind.INTEGER)

@@ -9,13 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-
-import numpy as np
-import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError, closest
-from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
 from c2tc_pipeline.tables.kinds import Kind
 
@@ -63,47 +58,6 @@ IDENTIFIER_SHARE = 0.99
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
-def infer_roles(
-    frame: pd.DataFrame, *, label: str | None = None, overrides: Mapping[str, Role | str] | None = None
-) -> dict[str, ColumnRole]:
-    """Infer the role of every column but the label; roles in ``overrides`` are taken as given.
-
-    Notes
-    -----
-    In this order, whatever the order of the rows:
-
-    1. no value at all, or one value in every row: dropped;
-    2. identifiers: dropped. Text is one when at least 99 % of the values are distinct; integers when that holds and the
-       name says so (``id``, ``key``, ...), or when all are distinct and so close together that they number the rows.
-       Below 50 rows a column is an identifier only when its name says so and all values are distinct. Fractions and
-       datetimes never are;
-    3. booleans, and integers with two values: codes;
-    4. text, mixed types: strings; a pandas category of integers: codes;
-    5. other integers: codes when the name has a word such as ``code``, ``type``, ``day`` or ``id``, no counting word
-       (``number``, ``age``, ...), and the values repeat (at most 20, or 20 rows per value on average); numeric
-       otherwise;
-    6. fractions, datetimes and durations (in seconds): numeric.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"weekday": [1, 2, 3, 1], "price": [1.5, 2.0, 0.3, 9.1], "y": list("abab")})
-    >>> for column in infer_roles(table, label="y").values():
-    ...     print(column.name, column.role.value, "-", column.reason)
-    weekday code - integers, 3 distinct, and 'weekday' in the name: treated as codes
-    price numeric - numbers with fractions
-    """
-    given = checked_overrides(list(frame.columns), label, overrides or {})
-    one_class, row_ids = np.zeros(len(frame), dtype=np.int64), np.arange(len(frame))
-
-    def decide(name: str) -> ColumnRole:
-        gatherer = gatherer_of(name, given.get(name), facts_only=True)
-        gatherer.add(frame[name], one_class, row_ids)
-        return decided_role(name, gatherer.facts(), given.get(name))
-
-    names = [name for name in frame.columns if name != label]
-    return dict(zip(names, side_by_side([partial(decide, name) for name in names]), strict=True))
-
-
 def checked_overrides(
     columns: Sequence[str], label: str | None, overrides: Mapping[str, Role | str]
 ) -> dict[str, Role]:
@@ -123,9 +77,9 @@ def checked_overrides(
     return given
 
 
-def gatherer_of(name: str, given: Role | None, *, facts_only: bool = False) -> ColumnGatherer:
+def gatherer_of(name: str, given: Role | None) -> ColumnGatherer:
     """Return the gatherer of a column's facts; its name decides whether integers may be codes."""
-    return ColumnGatherer(given, could_be_code=_hint(words_of(name)) is not None, facts_only=facts_only)
+    return ColumnGatherer(given, could_be_code=_hint(words_of(name)) is not None)
 
 
 def decided_role(name: str, facts: ColumnFacts, given: Role | None) -> ColumnRole:
@@ -135,6 +89,22 @@ def decided_role(name: str, facts: ColumnFacts, given: Role | None) -> ColumnRol
 
 
 def _inferred(facts: ColumnFacts, words: list[str]) -> tuple[Role, str]:
+    """Infer the role of a column from its facts and the words of its name; return it with the reason.
+
+    In this order, whatever the order of the rows:
+
+    1. no value at all, or one value in every row: dropped;
+    2. identifiers: dropped. Text is one when at least 99 % of the values are distinct; integers when that holds and the
+       name says so (``id``, ``key``, ...), or when all are distinct and so close together that they number the rows.
+       Below 50 rows a column is an identifier only when its name says so and all values are distinct. Fractions and
+       datetimes never are;
+    3. booleans, and integers with two values: codes;
+    4. text, mixed types: strings; a pandas category of integers: codes;
+    5. other integers: codes when the name has a word such as ``code``, ``type``, ``day`` or ``id``, no counting word
+       (``number``, ``age``, ...), and the values repeat (at most 20, or 20 rows per value on average); numeric
+       otherwise;
+    6. fractions, datetimes and durations (in seconds): numeric.
+    """
     kind, distinct = facts.kind, facts.distinct
     if kind is Kind.EMPTY:
         return Role.DROP, "no value at all"

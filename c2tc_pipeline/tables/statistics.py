@@ -100,22 +100,18 @@ class TableStatistics:
         """Whether the sample is only a part of the rows."""
         return len(self.sample) < self.rows
 
-    def sampled(self, name: str) -> pd.Series[Any]:
-        """Return a column of the sampled rows."""
-        return self.sample[name]
-
     def categories(self, name: str) -> CategoryCounts:
         """Return the counts of a column's categories, from the sample where there are too many to count."""
         if name not in self.counts:
             classes = len(self.class_rows)
-            self.counts[name] = CategoryCounts.of(self.sampled(name), self.sample_codes, classes, self.sample_row_ids)
+            self.counts[name] = CategoryCounts.of(self.sample[name], self.sample_codes, classes, self.sample_row_ids)
         return self.counts[name]
 
     def numbers(self, name: str) -> NumberRange:
         """Return the limits of a numeric column."""
         if name not in self.ranges:
             self.ranges[name] = NumberRange()
-            self.ranges[name].add(as_numbers(self.sampled(name)), np.arange(len(self.sample)))
+            self.ranges[name].add(as_numbers(self.sample[name]), np.arange(len(self.sample)))
         return self.ranges[name]
 
     def write_files(self, directory: Path) -> None:

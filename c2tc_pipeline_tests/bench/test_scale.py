@@ -22,8 +22,8 @@ from c2tc_pipeline.bench.scale import (
     synthetic_part,
     write_synthetic_table,
 )
-from c2tc_pipeline.tables.roles import infer_roles
 from c2tc_pipeline_tests.tools.command_line import Run
+from c2tc_pipeline_tests.tools.made_tables import inferred_roles
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are enforced on Linux")
 
@@ -68,7 +68,7 @@ def test_a_smaller_table_is_the_beginning_of_a_larger_one(tmp_path: Path, monkey
 
 def test_columns_are_of_all_kinds_with_gaps_and_tails_and_classes_are_skewed() -> None:
     frame = synthetic_part(40_000, 0).to_pandas()
-    roles = {name: role.role.value for name, role in infer_roles(frame, label=LABEL).items()}
+    roles = {name: role.role.value for name, role in inferred_roles(frame, LABEL).items()}
     assert len(roles) == 20
     assert {role: list(roles.values()).count(role) for role in set(roles.values())} == {
         "numeric": 10,

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline.tables.roles import Role, infer_roles
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline_tests.tools.made_tables import inferred_roles
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 ROWS = 327_346
@@ -235,7 +236,7 @@ def test_catalogue_entry(departures: pd.DataFrame) -> None:
     assert (DATA / Path(spec.source).name).is_file()
     assert spec.label == "arrival"
     assert list(spec.ratios) == [0.01, 0.001, 0.0001]
-    inferred = infer_roles(departures, label=spec.label, overrides=spec.roles)
+    inferred = inferred_roles(departures, spec.label, spec.roles)
     roles = {name: column.role for name, column in inferred.items()}
     strings = {"airline", "origin", "dest", "manufacturer", "model"}
     assert {name for name, role in roles.items() if role is Role.STRING} == strings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from c2tc_pipeline.condensation.members import MemberVotes
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.tables import statistics
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
-from c2tc_pipeline.tables.column_facts import ColumnGatherer
 from c2tc_pipeline.tables.roles import Role
 
 # Both ends of every type, so that differences would overflow if they were taken in it.
@@ -86,20 +84,3 @@ def test_majorities_of_numbers_are_those_of_their_names(values: list[int], data:
     won = numbers.winners(pd.Series(values, dtype="int16"))
     assert won.dtype == np.int16
     assert won.map(str).tolist() == names.winners(pd.Series(["a"])).tolist()
-
-
-COLUMNS = [pd.Series([3, 1, 3], dtype="int8"), pd.Series([1.0, None, 2.5]), pd.Series(["b", None, "a"])]
-COLUMNS += [pd.Series([1, "a", 1.0], dtype=object), pd.Series([True, False, True])]
-COLUMNS += [pd.Series([5, 7, 5], dtype="category"), pd.Series([None, None, None], dtype="float64")]
-
-
-@pytest.mark.parametrize("role", [None, "string", "code", "numeric"])
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: str(column.dtype))
-def test_facts_need_no_counts_of_what_is_no_text(column: pd.Series[Any], role: str | None) -> None:
-    facts = []
-    for facts_only in (False, True):
-        gatherer = ColumnGatherer(role, could_be_code=True, facts_only=facts_only)
-        gatherer.add(column, np.zeros(3, dtype=np.int64), np.arange(3))
-        # Written out, because a missing limit is NaN.
-        facts.append(str(gatherer.facts()))
-    assert facts[0] == facts[1]

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.roles import Role, infer_roles
+from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline_tests.tools.made_tables import inferred_roles
 
 ROWS = 200
 
@@ -19,7 +20,7 @@ ROWS = 200
 def role_of(values: Any, name: str = "x", overrides: Any = None) -> Role:
     table = pd.DataFrame({name: values})
     table["y"] = 0
-    return infer_roles(table, label="y", overrides=overrides)[name].role
+    return inferred_roles(table, "y", overrides)[name].role
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_row_order_never_matters(values: list[int | None], random: Any) -> None:
 
 def test_reports_distinct_missing_and_reason() -> None:
     table = pd.DataFrame({"y": [0, 1, 0, 1], "weekday": [1.0, 2.0, 3.0, None]})
-    (found,) = infer_roles(table, label="y").values()
+    (found,) = inferred_roles(table, "y").values()
     assert (found.name, found.distinct, found.missing) == ("weekday", 3, 1)
     assert "'weekday'" in found.reason
 
@@ -99,4 +100,4 @@ def test_override_wins_over_every_rule() -> None:
 def test_wrong_overrides(overrides: dict[str, str], named: str) -> None:
     table = pd.DataFrame({"age": [1, 2], "y": [0, 1]})
     with pytest.raises(InputError, match=named):
-        infer_roles(table, label="y", overrides=overrides)
+        inferred_roles(table, "y", overrides)

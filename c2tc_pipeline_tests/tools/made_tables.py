@@ -10,6 +10,9 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
+from c2tc_pipeline.tables.roles import ColumnRole, checked_overrides
+from c2tc_pipeline.tables.statistics import Block, gather_statistics
+
 WORDS = ("senior engineer", "junior engineer", "head nurse", "night nurse", "cook")
 CODES = ("ENG1", "ENG2", "NUR1", "NUR2", "COOK")
 
@@ -34,6 +37,13 @@ def mixed_table(rows: int = 300, classes: int = 3, seed: int = 0, *, words: bool
             "outcome": np.array([f"class {chr(97 + number)}" for number in range(classes)])[label],
         }
     )
+
+
+def inferred_roles(frame: pd.DataFrame, label: str, overrides: Any = None) -> dict[str, ColumnRole]:
+    """Return the role of every column but the label."""
+    columns = [name for name in frame.columns if name != label]
+    rows = Block(frame, np.zeros(len(frame), dtype=np.int64), np.arange(len(frame)))
+    return gather_statistics([rows], columns, checked_overrides(list(frame.columns), label, overrides or {})).roles
 
 
 @st.composite
