@@ -15,7 +15,6 @@ from c2tc_pipeline.bench.reports.statistics import (
     comparisons_table,
     pooled_table,
     ranking_table,
-    regret_table,
     standings_table,
 )
 from c2tc_pipeline.bench.reports.table import METRIC_NAMES, Layout, experiment_table
@@ -26,9 +25,7 @@ from c2tc_pipeline.bench.statistics.runs import (
     anchored,
     is_sample,
     named_contenders,
-    relative_regret,
     standings,
-    summarise_regret,
     with_mean_of_models,
 )
 from c2tc_pipeline.bench.statistics.worth import weak_wholes, worths
@@ -75,8 +72,8 @@ def write_experiment(
         ranks, pictures = _ranked(scores, metric)
         statistics.update(ranks)
         exhibits += pictures
-    told = protocol(experiment, scores, jobs=jobs)
-    notes = [experiment.question, told, f"Made by: {command}" if command else ""]
+    described = protocol(experiment, scores, jobs=jobs)
+    notes = [experiment.question, described, f"Made by: {command}" if command else ""]
     notes = [note for note in [*notes, *notices] if note]
     shown = _shown(scores[~scores["method"].map(is_sample)], layout)
     table = experiment_table(shown, layout, paper)
@@ -133,14 +130,10 @@ def _compared(scores: pd.DataFrame, paper: pd.DataFrame | None) -> tuple[pd.Data
 
 
 def _ranked(scores: pd.DataFrame, metric: str) -> tuple[dict[str, ShownTable], list[Exhibit]]:
-    """Return regret and ranks of all contenders, as far as there are references and common units."""
-    shown: dict[str, ShownTable] = {}
-    if {WHOLE, "random"} <= set(named_contenders(scores, [metric])["contender"]):
-        title = f"Relative regret, {METRIC_NAMES.get(metric, metric)}"
-        shown[title] = regret_table(summarise_regret(relative_regret(scores, metric)))
+    """Return the ranks of all contenders, if there is a unit in which all of them ran."""
     try:
         ranking = rank_contenders(scores, metric)
     except InputError:
-        return shown, []
+        return {}, []
     exhibit = rank_exhibit(ranking, metric)
-    return {**shown, exhibit.title: ranking_table(ranking)}, [exhibit]
+    return {exhibit.title: ranking_table(ranking)}, [exhibit]

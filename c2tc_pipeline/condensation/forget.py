@@ -1,4 +1,4 @@
-"""Forgetting source rows: a condensed table as it would be without them, under the same clusters of all others.
+"""Remove source rows from a condensed table, under the same clusters of all others.
 
 Only the condensed rows that stand for a forgotten row are computed again; the others stay as they are, to the bit. The
 rows that remain go through the same steps as any table: encode, summarise the members, look for repeated rows.
@@ -52,7 +52,7 @@ class Forgotten:
 
 
 def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.ndarray) -> Forgotten:
-    """Return a condensed table as if some source rows had not been there, under the same clusters of the others.
+    """Return a condensed table without some source rows, under the same clusters of the others.
 
     Every number, category, weight and count that such a row went into is computed again from the other rows. What the
     encoder learnt from it stays: scales, class shares, the weights of the network, and strings that the codes of others

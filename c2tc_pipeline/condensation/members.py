@@ -215,7 +215,7 @@ def _is_constant(column: ColumnRole) -> bool:
 
 
 class ColumnSummary:
-    """What the members of condensed rows have in one column, gathered block by block."""
+    """Summary of one column over the members of condensed rows, gathered block by block."""
 
     def __init__(self, column: ColumnRole, kind: Kind, size: int) -> None:
         self.is_constant = column.role is Role.DROP

@@ -53,7 +53,7 @@ class RepeatedRows:
         return {"total": self.total, **asdict(self)}
 
     def notices(self, rows: int) -> list[Notice]:
-        """Return what to tell people about repeated rows that are no singletons, of which others tell."""
+        """Return a notice about repeated rows that are no singletons, which have a notice of their own."""
         if self.medoids:
             text = f"All {rows} condensed rows are source rows, as representative='medoid' has it; choose 'centroid' "
             return [Notice("repeated_rows", text + "if records must not show.")]

@@ -1,4 +1,4 @@
-"""What all table encoders share: roles, blocks of rows, names of outputs, and storage without pickle."""
+"""Base of table encoders: roles, blocks of rows, names of outputs, and storage without pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact counts of each category by class and fold, and the number of distinct values: all that encoders learn.
+"""Exact counts of each category by class and fold, and the number of distinct values.
 
 Blocks of rows add up. Only counts above 0 are held, so that memory is bounded by the rows, however many categories and
 classes there are; a column with more than :data:`MOST_CATEGORIES` categories is no longer counted, and encoders look at
@@ -80,7 +80,7 @@ class DistinctCount:
     def _merge(self) -> None:
         if not self._pending:
             return
-        # Sorted by hand: np.unique looks hashes up in a table first, which takes ten times as long.
+        # Not np.unique, which looks hashes up in a table first and takes ten times as long.
         merged = np.sort(np.concatenate([self._smallest, *self._pending]))
         merged = merged[np.append(True, merged[1:] != merged[:-1])[: len(merged)]]
         self._pending = []

@@ -1,4 +1,4 @@
-"""Facts about a column, gathered block by block in one pass: enough to decide its role.
+"""Facts about a column that decide its role, gathered block by block in one pass.
 
 Any division of the rows into blocks gives the same facts. What encoders learn of a column is gathered on the way, as
 long as no fact rules its role out. The rules are in :mod:`c2tc_pipeline.tables.roles`.

@@ -1,6 +1,6 @@
 """A table: blocks of rows with a label, column roles, a split into sides, and statistics of the training rows.
 
-Everything after this, in a command or in a pipeline, starts here. Only the evaluation reads the test side.
+Only the evaluation reads the test side.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_LABEL = -1
 
 @dataclass(frozen=True)
 class Table:
-    """Blocks of rows, and all that is known of them before they are encoded.
+    """Blocks of rows with their label, roles, split and statistics.
 
     Parameters
     ----------

@@ -262,7 +262,6 @@ def test_a_sweep_of_ours_beside_a_rival_has_ranks_and_no_comparisons(tmp_path: P
     )
     text, names = written(experiment, scores, tmp_path)
     assert "| ours (gamma=0.5) | 1.00 | 0 |" in text
-    assert "## Relative regret, accuracy" in text
     assert "Ours against each rival" not in text
     assert "statistics.parquet" not in names
     assert "figures/mean-ranks-accuracy.png" in names

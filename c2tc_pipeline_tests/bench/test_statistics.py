@@ -29,10 +29,8 @@ from c2tc_pipeline.bench.statistics.runs import (
     MEAN_OF_MODELS,
     anchored,
     cell_scores,
-    relative_regret,
     runs_by_cell,
     standings,
-    summarise_regret,
     with_mean_of_models,
 )
 from c2tc_pipeline.common.errors import InputError
@@ -266,38 +264,6 @@ def test_groups_are_the_largest_and_a_difference_of_just_the_critical_one_parts(
     assert undistinguished(ranks, 1.0) == (("b", "c"),)
     assert undistinguished(ranks, 1.01) == (("a", "b"), ("b", "c"))
     assert undistinguished(ranks, 9.0) == (("a", "b", "c", "d"),)
-
-
-def regret_scores() -> pd.DataFrame:
-    return together(
-        runs("whole", [0.9, 0.9], ratio=1.0),
-        runs("random", [0.6, 0.8]),
-        runs("ours", [0.8, 0.9]),
-        runs("random", [0.9, 0.9], ratio=0.1),
-        runs("ours", [0.95, 0.95], ratio=0.1),
-        unfinished("mtt"),
-        runs("ours", [0.7], space="label"),
-    )
-
-
-def test_regret_by_hand() -> None:
-    found = relative_regret(regret_scores(), "accuracy").set_index(["ratio", "space", "contender"])
-    assert found.loc[(0.01, "hcfe", "ours"), "regret"] == pytest.approx(0.05 / 0.2)
-    assert found.loc[(0.01, "hcfe", "random"), "regret"] == pytest.approx(1.0)
-    assert found["status"].to_dict() == {
-        (0.01, "hcfe", "random"): "ok",
-        (0.01, "hcfe", "ours"): "ok",
-        (0.1, "hcfe", "random"): "no gap",
-        (0.1, "hcfe", "ours"): "no gap",
-        (0.01, "hcfe", "mtt"): "OOT",
-        (0.01, "label", "ours"): "no reference",
-    }
-    assert found.loc[found["status"] != "ok", "regret"].isna().all()
-    summary = summarise_regret(relative_regret(regret_scores(), "accuracy")).set_index(["space", "contender"])
-    counts = summary[["units", "no_gap", "unfinished"]].T.to_dict("list")
-    assert counts["hcfe", "ours"] == [1, 1, 0]
-    assert counts["hcfe", "mtt"] == [0, 0, 1]
-    assert summary.index[0] == ("hcfe", "ours")
 
 
 def test_standings_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Tables of an experiment's statistics: paper and whole table beside ours, standings, regret, paired tests, ranks."""
+"""Tables of an experiment's statistics: paper and whole table beside ours, standings, paired tests, ranks."""
 
 from __future__ import annotations
 
@@ -121,28 +121,6 @@ def standings_table(found: pd.DataFrame) -> ShownTable:
         "standard errors of the difference, paired over the runs. Behind: the rivals that are. Differences are in "
         "percentage points, ± one standard error.",
         left=("best", "standing", "behind", "unfinished"),
-    )
-
-
-def regret_table(summary: pd.DataFrame) -> ShownTable:
-    """Return the relative regret averaged over units; ``summary`` comes from ``summarise_regret``."""
-
-    def decimals(name: str) -> Form:
-        return lambda row: wording.MISSING if math.isnan(row[name]) else f"{row[name]:.3f}"
-
-    return _table(
-        summary,
-        {
-            "space": _text("space"),
-            "method": _text("contender"),
-            "mean regret": decimals("mean"),
-            "median regret": decimals("median"),
-            "units": _count("units"),
-            "no gap": _count("no_gap"),
-            "unfinished": _count("unfinished"),
-        },
-        "Relative regret is (whole - score) / (whole - random): 0 is as good as the whole table, 1 as bad as random "
-        "rows. No gap: units left out because the whole table is no better than random rows.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Rival methods: other ways to make few rows of many, each a sampler with ``fit_resample(X, y)``.
+"""Rival methods: other ways to condense rows, each a sampler with ``fit_resample(X, y)``.
 
 To add a rival, write a file with a subclass of :class:`Rival` or :class:`ClassRival` and name it in :data:`RIVALS`.
 """
@@ -17,7 +17,7 @@ from c2tc_pipeline.common.registry import Registry
 __all__ = ["CondensedClass", "CondensedRows", "centred_float32"]
 
 SAME_CLASSES = "random_same_classes"
-"""The rival that always has the class counts and class weights of our condensed table."""
+"""The rival with the class counts and class weights of our condensed table."""
 
 RIVALS = Registry(
     "rival",

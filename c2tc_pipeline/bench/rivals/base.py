@@ -24,7 +24,7 @@ from c2tc_pipeline.condensation.sampler import (
 
 @dataclass(frozen=True)
 class CondensedRows:
-    """What a sampler made of rows that are in the order of their classes."""
+    """Rows that a sampler condensed from rows sorted by class."""
 
     X: np.ndarray
     codes: np.ndarray
@@ -33,7 +33,7 @@ class CondensedRows:
 
 
 class Sampler(OneToOneFeatureMixin, BaseEstimator):
-    """Base of everything that makes few rows of many, with the interface of imbalanced-learn's samplers.
+    """Base of the rivals, with the interface of imbalanced-learn's samplers.
 
     A subclass stores its parameters, ``ratio``, ``rows``, ``class_counts`` and ``random_state`` among them, and says in
     :meth:`condense` how rows that are sorted by class are condensed.
@@ -50,7 +50,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator):
 
     @abstractmethod
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Condense rows that are in the order of their classes.
+        """Condense rows that are sorted by class.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class CondensedClass:
-    """What a sampler made of the rows of one class: rows it picked, or rows it made."""
+    """Rows that a sampler condensed from the rows of one class: picked ones, or synthetic ones."""
 
     chosen: np.ndarray | None = None
     X: np.ndarray | None = None

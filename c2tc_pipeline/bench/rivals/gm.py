@@ -31,7 +31,7 @@ class GradientMatching(MatchingSampler):
 
     Between two steps of the rows the relay trains on the synthetic rows for ``inner_steps`` steps; after
     ``matches_per_network`` steps of the rows a fresh relay begins. The method's paper takes 1,000 networks with 1, 10
-    or 50 steps each for 1, 10 or 50 rows a class, 1 to 50 passes of training in between, and a relay learning rate of
+    or 50 steps each for 1, 10 or 50 rows per class, 1 to 50 passes of training in between, and a relay learning rate of
     0.01 for networks with normalisation. Biases and other vectors are not matched, as in the authors' code.
     """
 

@@ -12,7 +12,8 @@ class Herding(ClassRival):
 
     The paper assumes features of equal norm, which rows of a table are not: half a row's squared norm is subtracted
     from its product with the weight vector, so that each pick is exactly the row that brings the mean of the picks
-    nearest to the class mean. No row is picked twice, where Welling allows it. Costs one matrix-vector product a pick.
+    nearest to the class mean. No row is picked twice, where Welling allows it. Each pick costs one product of a matrix
+    and a vector.
     """
 
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:

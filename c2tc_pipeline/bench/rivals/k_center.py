@@ -17,7 +17,7 @@ class KCenter(ClassRival):
     """Farthest-first traversal (Gonzalez, TCS 1985): the radius is at most twice the smallest possible.
 
     The paper's "K-Center" does not say which row comes first: here it is the one nearest to the class mean, or a random
-    one (``start="random"``). Equal rows are kept only when all others are. Costs one matrix-vector product a pick.
+    one (``start="random"``). Equal rows are kept only when all others are. Costs one matrix-vector product per pick.
     """
 
     _: KW_ONLY

@@ -147,7 +147,7 @@ def train_student(
     rate: torch.Tensor,
     batches: Sequence[torch.Tensor],
 ) -> torch.Tensor:
-    """Return the weight vector after one SGD step a batch, differentiable in the rows and in the learning rate.
+    """Return the weight vector after one SGD step per batch, differentiable in the rows and in the learning rate.
 
     ``network`` only gives the architecture; its own weights are not used.
     """

@@ -27,7 +27,7 @@ POINTS_PER_CENTROID = 256
 """Training rows per centroid that the authors' k-means library samples by default."""
 AUTHORS: dict[str, int | None] = {
     "the authors' search on all rows": None,
-    f"the authors' search on {POINTS_PER_CENTROID} rows a centroid": POINTS_PER_CENTROID,
+    f"the authors' search on {POINTS_PER_CENTROID} rows per centroid": POINTS_PER_CENTROID,
 }
 """The references by name, and the rows per centroid that they train on."""
 

@@ -1,7 +1,7 @@
-"""Paired tests, standings, ranks, regret and row worth over the scores of an experiment.
+"""Paired tests, standings, ranks and row worth over the scores of an experiment.
 
-The scores are a tidy frame with one row a trained model: ``table``, ``ratio``, ``method``, ``space``, ``variant``,
-``model``, ``split``, ``seed``, ``model_seed``, ``status`` and one column a metric. A *run* is one split and one
+The scores are a tidy frame with one row per trained model: ``table``, ``ratio``, ``method``, ``space``, ``variant``,
+``model``, ``split``, ``seed``, ``model_seed``, ``status`` and one column per metric. A *run* is one split and one
 condensation seed: scores of models trained on the same condensed rows are averaged first, because they are no
 independent evidence about those rows. A *unit* is one table, ratio and model. A *cell* is a unit in one column space
 for one *contender*, which is a method with its variant.

@@ -160,8 +160,8 @@ def _note(differences: np.ndarray) -> str:
 def pool(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Test ours against every rival over all units of :func:`compare`; each unit counts once, by its mean difference.
 
-    One row a space, rival and metric: ``units``, ``left_out`` (units without a pair), mean and median difference, units
-    won and lost, ``wilcoxon_p`` and ``wilcoxon_p_holm``.
+    One row per space, rival and metric: ``units``, ``left_out`` (units without a pair), mean and median difference,
+    units won and lost, ``wilcoxon_p`` and ``wilcoxon_p_holm``.
     """
     rows = []
     for (space, rival, metric), part in comparisons.groupby(["space", "rival", "metric"], sort=False):
@@ -187,8 +187,8 @@ def pool(comparisons: pd.DataFrame) -> pd.DataFrame:
 class Ranking:
     """Ranks of contenders over units.
 
-    ``ranks`` has one row a unit and one column a contender, 1 for the best, ties shared; ``mean_ranks`` the best first;
-    ``unfinished`` the units in which a contender has no finished run and therefore ranks last; ``left_out`` counts
+    ``ranks`` has one row per unit and one column per contender, 1 for the best, ties shared; ``mean_ranks`` the best
+    first; ``unfinished`` the units in which a contender has no finished run and ranks last; ``left_out`` counts
     units in which some contender was not run. ``friedman_p`` is NaN for fewer than three contenders or two units.
     ``groups`` are the maximal sets of contenders whose mean ranks differ by less than ``critical_difference``.
     """

@@ -100,7 +100,7 @@ def runs_by_cell(scores: pd.DataFrame, metric: str) -> dict[tuple[Any, ...], Cel
 
 
 def cell_scores(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Average over runs: one row a cell.
+    """Average over runs: one row per cell.
 
     Columns: those of ``CELL``, ``mean`` and ``std`` over the runs (ddof 0), ``runs``, ``unfinished`` (runs with a model
     that was not trained) and ``status``: "ok" where any run finished, else the most frequent ending.
@@ -114,7 +114,7 @@ def cell_scores(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def with_mean_of_models(scores: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Append one row a run whose model is "mean of models"; every model counts once, however many seeds it has.
+    """Append one row per run whose model is "mean of models"; every model counts once, however many seeds it has.
 
     A run that some model did not finish has that model's status and no mean; one that some model never saw is left out.
     """
@@ -143,7 +143,7 @@ def paper_space(space: str) -> str:
 def anchored(
     scores: pd.DataFrame, metric: str, paper: pd.DataFrame | None = None, *, ours: str = "ours"
 ) -> pd.DataFrame:
-    """Compare ours with the paper's own method and with the whole table, one row a unit and space.
+    """Compare ours with the paper's own method and with the whole table, one row per unit and space.
 
     Columns: ``mean`` and ``std`` of ours, ``paper``, ``whole`` and ``share``, which is ours divided by whole; both
     references are of the same column space, and NaN where there are none.
@@ -229,45 +229,3 @@ def mean_and_error(differences: np.ndarray) -> tuple[float, float]:
         return np.nan, np.nan
     error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
     return round(float(differences.mean()), DECIMALS), float(error)
-
-
-def relative_regret(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return (whole - score) / (whole - random) of every cell; 0 is as good as the whole table, 1 as bad as random.
-
-    Whole and random are taken from each contender's own space. ``status`` is "ok", "no
-    gap" where whole is no better than random, "no reference" where one of them is missing, or the ending of the runs.
-    """
-    cells = cell_scores(scores, metric)
-    found = cells[~cells["contender"].map(is_reference)].rename(columns={"mean": "score"})
-    for name, contender, keys in (("whole", WHOLE, ["table", "model"]), ("random", "random", UNIT)):
-        reference = cells.loc[cells["contender"] == contender, [*keys, "space", "mean"]]
-        found = found.merge(reference.rename(columns={"mean": name}), on=[*keys, "space"], how="left")
-    gap = found["whole"] - found["random"]
-    found["regret"] = (found["whole"] - found["score"]) / gap.where(gap > 0)
-    done = found["status"] == "ok"
-    found.loc[done & (gap <= 0), "status"] = "no gap"
-    found.loc[done & gap.isna(), "status"] = "no reference"
-    return found[[*UNIT, "space", "contender", "score", "whole", "random", "regret", "status"]]
-
-
-def summarise_regret(regrets: pd.DataFrame) -> pd.DataFrame:
-    """Average the relative regret over units: one row a space and contender, the smallest mean first.
-
-    ``units`` are averaged over; ``no_gap`` and ``unfinished`` units are left out.
-    """
-    rows = []
-    for (space, contender), part in regrets.groupby(["space", "contender"], sort=False):
-        counted = part.loc[part["status"] == "ok", "regret"]
-        no_gap = int((part["status"] == "no gap").sum())
-        rows.append(
-            {
-                "space": space,
-                "contender": contender,
-                "units": len(counted),
-                "no_gap": no_gap,
-                "unfinished": len(part) - len(counted) - no_gap,
-                "mean": counted.mean(),
-                "median": counted.median(),
-            }
-        )
-    return pd.DataFrame(rows).sort_values("mean", kind="stable", ignore_index=True)
