@@ -168,8 +168,6 @@ def _speed(data: Path | None, out: Path, report: Callable[[str], Any], options: 
         tables=options["tables"],
     )
     _publish(out, ARTEFACT_KIND, lambda folder, command: write_speed(done, folder, command=command))
-    if done.noise.too_much:
-        report("The machine was too noisy for these times to be trusted; measure again when nothing else runs.")
 
 
 def _experiment(name: str, data: Path | None, out: Path, quiet: bool, options: dict[str, Any]) -> str:

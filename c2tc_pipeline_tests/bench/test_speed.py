@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -17,13 +18,12 @@ from sklearn.cluster import KMeans
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.bench.experiments.spaces import string_categories
-from c2tc_pipeline.bench.reports.speed import noise_sentence, speed_markdown, write_speed
+from c2tc_pipeline.bench.reports.speed import speed_markdown, write_speed
 from c2tc_pipeline.bench.speed import run as module
 from c2tc_pipeline.bench.speed import search
 from c2tc_pipeline.bench.speed.autoencoder import measure_autoencoder, train_dense
-from c2tc_pipeline.bench.speed.measuring import Bench, Noise, NoiseProbe, SpeedRow, reaches, to_frame
+from c2tc_pipeline.bench.speed.measuring import Bench, SpeedRow, reaches, spread, to_frame
 from c2tc_pipeline.bench.speed.run import (
-    PARTS,
     SpeedRun,
     SpeedTable,
     StepShape,
@@ -53,40 +53,15 @@ def ticking(durations: Iterable[float]) -> Callable[[], float]:
     return lambda: next(told)
 
 
-def test_the_median_is_taken_and_the_slowest_probe_is_kept() -> None:
-    calls: list[int] = []
-    bench = Bench(
-        repeats=3,
-        clock=ticking([5.0, 1.0, 2.0]),
-        probe=NoiseProbe(lambda: None, clock=ticking([0.05, 0.05, 0.09, 0.05])),
-    )
-
-    def call() -> int:
-        calls.append(1)
-        return len(calls)
-
-    timed = bench.time(call)
-    assert timed.value == len(calls) == 3
+def test_the_median_is_taken() -> None:
+    calls = itertools.count(1)
+    timed = Bench(repeats=3, clock=ticking([5.0, 1.0, 2.0])).time(lambda: next(calls))
+    assert timed.value == 3
     assert timed.times == pytest.approx((5.0, 1.0, 2.0))
     assert timed.seconds == pytest.approx(2.0)
-    assert timed.columns() == pytest.approx(
-        {"repeats": 3, "seconds": 2.0, "seconds_least": 1.0, "seconds_most": 5.0, "probe_seconds": 0.09}
+    assert spread(timed.times) == pytest.approx(
+        {"repeats": 3, "seconds": 2.0, "seconds_least": 1.0, "seconds_most": 5.0}
     )
-    assert len(bench.probe.times) == 4
-
-
-@pytest.mark.parametrize(
-    ("times", "too_much"),
-    [
-        ([0.050, 0.051, 0.052, 0.060], False),
-        # One disturbance does not spoil a run, a disturbed half of it does.
-        ([0.050] * 9 + [0.5], False),
-        ([0.050] * 5 + [0.064] * 5, True),
-        ([], False),
-    ],
-)
-def test_a_run_is_too_noisy_by_its_quartiles(times: list[float], too_much: bool) -> None:
-    assert Noise.of(times).too_much is too_much
 
 
 def test_an_aim_that_a_cut_off_reference_may_still_reach_is_not_missed() -> None:
@@ -184,14 +159,9 @@ def test_a_dense_autoencoder_learns_until_the_time_limit() -> None:
     assert len(train_dense(tables, categories, settings, time_limit=3.5, clock=lambda: next(ticks))) == 3
 
 
-def quiet(repeats: int = 1, **settings: Any) -> Bench:
-    """Return a stopwatch whose probe of the machine's noise takes no time."""
-    return Bench(repeats=repeats, probe=NoiseProbe(lambda: None), **settings)
-
-
 @pytest.fixture
 def bench() -> Bench:
-    return quiet(2)
+    return Bench(repeats=2)
 
 
 def made_table(folder: Path, name: str = "made", *, rows: int = 300, words: bool = False) -> SpeedTable:
@@ -251,7 +221,7 @@ def test_the_search_is_compared_with_both_references(tmp_path: Path, bench: Benc
 
 def test_a_search_that_is_cut_off_is_a_lower_bound(tmp_path: Path) -> None:
     ticks = iter(range(10**6))
-    bench = quiet(time_limit=1.5, clock=lambda: next(ticks))
+    bench = Bench(repeats=1, time_limit=1.5, clock=lambda: next(ticks))
     rows = list(measure_search({"made": made_table(tmp_path).encoded}, bench, ratios=(0.05,)))
     assert all(row.at_least for row in rows)
     assert rows[0].reference_objective is None
@@ -320,7 +290,7 @@ def test_epochs_that_are_not_timed_count_as_those_that_are(monkeypatch: pytest.M
 
     monkeypatch.setattr(Sgd, "step", spend(Sgd.step))
     monkeypatch.setattr(MlpClassifier, "build", spend(MlpClassifier.build))
-    bench = quiet(clock=lambda: seconds)
+    bench = Bench(repeats=1, clock=lambda: seconds)
     # Three steps an epoch.
     X, codes = np.random.default_rng(0).random((5_000, 2)), np.arange(5_000) % 2
     extrapolated, _, described = time_training(bench, X, codes, recipe="paper", epochs=2)
@@ -334,15 +304,15 @@ def test_epochs_that_are_not_timed_count_as_those_that_are(monkeypatch: pytest.M
 
 def test_rivals_are_stopped_at_the_limit_or_without_memory(tmp_path: Path) -> None:
     table = made_table(tmp_path)
-    through_each = list(measure_rivals(table, quiet(), ratio=0.05, names=["dm"], steps=2))
+    through_each = list(measure_rivals(table, Bench(repeats=1), ratio=0.05, names=["dm"], steps=2))
     assert len(through_each) == 2
     for done in through_each:
         complete(done)
         assert not done.at_least
-    [stopped] = measure_rivals(table, quiet(time_limit=1e-9), ratio=0.05, names=["dm"], relays=["mlp"])
+    [stopped] = measure_rivals(table, Bench(repeats=1, time_limit=1e-9), ratio=0.05, names=["dm"], relays=["mlp"])
     assert stopped.at_least
     assert stopped.holds is not False
-    [row] = measure_rivals(table, quiet(), ratio=0.05, names=["dm"], relays=["mlp"], memory_limit=1.0)
+    [row] = measure_rivals(table, Bench(repeats=1), ratio=0.05, names=["dm"], relays=["mlp"], memory_limit=1.0)
     assert row.times_faster is None
     assert row.holds is None
 
@@ -354,10 +324,10 @@ def measure(data: Path | None, bench: Bench, *, parts: Sequence[str]) -> SpeedRu
 def test_parts_without_tables_are_left_out_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One of the tables, far too small.
     mixed_table(200).rename(columns={"outcome": "Delay"}).to_parquet(tmp_path / "airlines.parquet")
-    monkeypatch.setattr(module, "warm_up", lambda *_: None)
+    monkeypatch.setattr(module, "warm_up", lambda _: None)
     told: list[str] = []
     ticks = iter(range(10**6))
-    bench = quiet(time_limit=0.5, report=told.append, clock=lambda: next(ticks))
+    bench = Bench(repeats=1, time_limit=0.5, report=told.append, clock=lambda: next(ticks))
     done = measure(tmp_path, bench, parts=["search", "rivals"])
     assert set(done.rows["part"]) == {"search"}
     assert [sentence.partition(":")[0] for sentence in done.left_out] == ["search", "rivals"]
@@ -365,16 +335,6 @@ def test_parts_without_tables_are_left_out_with_a_sentence(tmp_path: Path, monke
     measured = [line for line in told if "times as fast" in line]
     assert len(measured) == len(done.rows)
     assert told[-1] == done.left_out[-1]
-
-
-def test_rows_of_noisy_moments_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [SpeedRow(part="throughput", what=str(p), probe_seconds=p) for p in (0.05, 0.2)]
-    monkeypatch.setattr(module, "warm_up", lambda bench, _: bench.probe.times.extend([0.05] * 9 + [0.2]))
-    monkeypatch.setitem(PARTS, "throughput", module.Part((), lambda t, b, f: iter(rows)))
-    done = measure(None, quiet(), parts=["throughput"])
-    assert done.rows["noisy"].tolist() == [False, True]
-    assert "load_before" in done.facts()["machine"]
-    assert not done.noise.too_much
 
 
 MACHINE = {"cores": 2, "processor": "an *abacus*", "system": "", "python": "3", "versions": {}, "torch_threads": 2}
@@ -388,41 +348,27 @@ def done() -> SpeedRun:
     compared: dict[str, Any] = {"reference": "theirs", "reference_seconds": 30.0, "at_least": True, "aim": "40 x"}
     objectives: dict[str, Any] = {"objective": 7.0, "reference_objective": 8.0}
     rows = [
-        SpeedRow(part="stages", table="covertype", what="read|it", seconds=1.5, noisy=True, note="cold"),
+        SpeedRow(part="stages", table="covertype", what="read|it", seconds=1.5, note="cold"),
         SpeedRow(part="search", table="jannis", what="optimal", seconds=0.5, holds=True, **compared, **objectives),
         SpeedRow(part="whole", what="all", seconds=3.0, reference="MLP", reference_seconds=2.0, aim="2 x", holds=False),
         SpeedRow(part="rivals", what="ours", seconds=3.0, reference="DM", aim="100 x"),
     ]
-    return SpeedRun(to_frame(rows), Noise.of([0.05] * 8), MACHINE, SETTINGS, ("rivals: left out.",))
+    return SpeedRun(to_frame(rows), MACHINE, SETTINGS, ("rivals: left out.",))
 
 
 def test_the_document_says_what_holds(done: SpeedRun) -> None:
     text = speed_markdown(done, command="c2tc bench speed")
     lines = {line.split(" | ")[1]: line for line in text.splitlines() if line.startswith("| ") and "---" not in line}
     assert "1 of 3 aims are reached; 1 can't be told." in text
-    assert r"read\|it" in next(name for name in lines if name.startswith("read"))
-    assert "noisy; cold" in lines[r"read\|it"]
+    holds = {what: [cell.strip() for cell in line.split(" | ")][8] for what, line in lines.items()}
+    assert (holds["optimal"], holds["all"], holds["ours"]) == ("yes", "no", "can't be told")
+    assert r"read\|it" in lines
     assert "at least 60" in lines["optimal"]
     assert "objective 7 against 8" in lines["optimal"]
-    assert "| yes |" in lines["optimal"]
-    assert "| no |" in lines["all"]
-    assert "can't be told" in lines["ours"]
     assert r"an \*abacus\*" in text
-    assert "rivals\\: left out." in text
-    assert "`c2tc bench speed`" in text
-
-
-def test_a_noisy_run_says_so() -> None:
-    steady, noisy = (Noise.of([0.05, 0.05, most, most]) for most in (0.05, 0.1))
-    text = speed_markdown(SpeedRun(to_frame([]), noisy, MACHINE, SETTINGS))
-    assert noise_sentence(noisy) in text
-    assert noise_sentence(steady) not in text
-
-
-@pytest.mark.parametrize(("load", "said"), [(None, False), (0.1, False), (1.9, True)])
-def test_a_machine_that_others_use_is_told(done: SpeedRun, load: float | None, said: bool) -> None:
-    busy = dataclasses.replace(done, machine={**MACHINE, "load_before": load})
-    assert ("1.9 processes" in speed_markdown(busy)) is said
+    for load in (None, 0.1, 1.9):
+        busy = dataclasses.replace(done, machine={**MACHINE, "load_before": load})
+        assert ("1.9 processes" in speed_markdown(busy)) is (load == 1.9)
 
 
 def test_the_files_have_pictures_of_comparisons(done: SpeedRun, tmp_path: Path) -> None:
@@ -432,7 +378,6 @@ def test_the_files_have_pictures_of_comparisons(done: SpeedRun, tmp_path: Path) 
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "speed.parquet"), done.rows)
     facts = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
     assert facts["machine"]["cores"] == 2
-    assert facts["noise"]["too_much"] is False
     assert "(figures/search.png)" in (tmp_path / "speed.md").read_text(encoding="utf-8")
     bare = tmp_path / "bare"
     bare.mkdir()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from c2tc_pipeline.bench.speed.measuring import TOO_MUCH, Noise
 from c2tc_pipeline.bench.speed.run import SpeedRun
 from c2tc_pipeline.reports.markdown import columns, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.picture import COLOURS, FAINT_INK, INK, Figure, Picture, bar_rows, bar_text, log_scale
@@ -59,11 +58,11 @@ def times_faster(rows: pd.DataFrame) -> Picture | None:
         axes.tick_params(axis="y", labelsize=8)
         for place, bar in enumerate(bars.to_dict("records")):
             value = bar["times_faster"]
-            axes.barh(place, value - 1, 0.7, left=1, color=COLOURS[0], alpha=0.45 if bar["noisy"] else 1.0)
+            axes.barh(place, value - 1, 0.7, left=1, color=COLOURS[0])
             text = f"{'at least ' if bar['at_least'] else ''}{number(float(f'{value:.3g}'))}"
             bar_text(axes, text, max(value, 1.0), place, color=INK)
         axes.axvline(1, color=FAINT_INK, linewidth=0.8)
-        axes.set_xlabel("times as fast; pale: measured in a noisy moment")
+        axes.set_xlabel("times as fast")
 
     return Picture(draw, height=70 + 26 * len(bars))
 
@@ -76,7 +75,7 @@ def _bar_name(bar: Mapping[Any, Any]) -> str:
 
 def speed_markdown(run: SpeedRun, *, command: str = "", pictures: Collection[str] = ()) -> str:
     """Return a run as a Markdown document; ``pictures`` are the parts with a figure in the folder beside it."""
-    parts = ["# Speed", " ".join([noise_sentence(run.noise), *_load(run.machine)]), _aims(run.rows)]
+    parts = ["# Speed", " ".join(filter(None, [_load(run.machine), _aims(run.rows)]))]
     for part, title in TITLES.items():
         rows = run.rows[run.rows["part"] == part]
         if len(rows):
@@ -91,23 +90,11 @@ def speed_markdown(run: SpeedRun, *, command: str = "", pictures: Collection[str
     return "\n\n".join(parts) + "\n"
 
 
-def noise_sentence(noise: Noise) -> str:
-    """Describe how steady the machine was."""
-    wide = share(noise.third / noise.first - 1) if noise.first else share(0.0)
-    timed = (
-        f"the same piece of work, timed {noise.samples} times, took {wide} longer at its third quartile than at its "
-        "first"
-    )
-    if noise.too_much:
-        return f"The machine was too noisy to tell: {timed}. Measure again when nothing else runs."
-    return f"The machine was steady: {timed}. Rows marked 'noisy' were measured in a moment when it was not."
-
-
-def _load(machine: Mapping[Any, Any]) -> list[str]:
+def _load(machine: Mapping[Any, Any]) -> str:
     load = machine.get("load_before")
     if load is None or load < _IDLE_LOAD:
-        return []
-    return [f"It was not idle: in the minute before, {load:.1f} processes wanted its {machine['cores']} cores."]
+        return ""
+    return f"The machine was not idle: in the minute before, {load:.1f} processes wanted its {machine['cores']} cores."
 
 
 def _aims(rows: pd.DataFrame) -> str:
@@ -134,7 +121,7 @@ def _cells(row: Mapping[Any, Any]) -> list[str]:
         _measured(row),
         row["aim"] or MISSING,
         holds,
-        "; ".join(filter(None, ["noisy" if row["noisy"] else "", row["note"]])),
+        row["note"],
     ]
 
 
@@ -155,8 +142,6 @@ def _method(machine: Mapping[Any, Any], settings: Mapping[Any, Any]) -> str:
         [
             f"- Ours: the median; repeats: {settings['repeats']}. References that take long: once. A reference "
             f"that can be stopped is stopped after {settings['time_limit']:g} s, and the ratio is then a lower bound.",
-            "- Noise: a matrix product is timed around every measurement. A row is noisy when one of its own took "
-            f"more than {TOO_MUCH:g} times the median of all.",
             f"- Machine: {machine['cores']} cores, {markdown_escaped(machine['processor'])}, "
             f"{machine['torch_threads']} threads; {markdown_escaped(machine['system'])}.",
             f"- Python {machine['python']}; {markdown_escaped(versions)}.",

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from c2tc_pipeline.bench.speed.measuring import Bench, SpeedRow, all_hold, beside, reaches
+from c2tc_pipeline.bench.speed.measuring import Bench, SpeedRow, all_hold, beside, reaches, spread
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, train_autoencoder
 
 PAPER_SECONDS: Mapping[str, float] = {"adult": 6.8, "diabetes130us": 46.3, "airlines": 98.5}
@@ -48,7 +48,7 @@ def measure_autoencoder(
             part=_PART,
             table=name,
             what=f"{epochs} epochs, factorised",
-            **ours.columns(),
+            **spread(ours.times),
             reference="the paper's, on its GPU (A800)" if name in PAPER_SECONDS else "",
             reference_seconds=PAPER_SECONDS.get(name),
             amount=loss,
@@ -71,7 +71,7 @@ def measure_autoencoder(
             part=_PART,
             table=name,
             what=f"{epochs} epochs, factorised against dense",
-            **beside("a dense autoencoder of the same layers", timed, ours.columns()),
+            **beside("a dense autoencoder of the same layers", timed, ours),
             at_least=at_least,
             amount=loss,
             reference_amount=None if at_least else losses[-1],

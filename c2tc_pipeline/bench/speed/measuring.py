@@ -1,94 +1,37 @@
-"""Timing with repeats, a probe of the machine's noise, and the rows of the speed table."""
+"""Timing with repeats, and the rows of the speed table."""
 
 from __future__ import annotations
 
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from statistics import median
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 import pandas as pd
 
 T = TypeVar("T")
 Clock = Callable[[], float]
 
-TOO_MUCH = 1.25
-"""Largest ratio of the probe's time to its median, and of its third quartile to its first, in a quiet run."""
-
-_PROBE_SIZE = 1_100
 _PACKAGES = ("c2tc_pipeline", "numpy", "pandas", "scikit-learn", "torch", "imbalanced-learn")
 _TYPES = {"int": "int64", "float": "float64", "float | None": "float64", "bool": "bool", "bool | None": "boolean"}
 
 
-class NoiseProbe:
-    """Times a fixed piece of work again and again: a matrix product of some 50 milliseconds by default."""
-
-    def __init__(self, work: Callable[[], Any] | None = None, clock: Clock = time.perf_counter) -> None:
-        self.work = work or _matrix_product()
-        self.clock = clock
-        self.times: list[float] = []
-
-    def sample(self) -> float:
-        """Do the work once and return its seconds."""
-        started = self.clock()
-        self.work()
-        self.times.append(self.clock() - started)
-        return self.times[-1]
-
-
-def _matrix_product() -> Callable[[], Any]:
-    left = np.random.default_rng(0).random((_PROBE_SIZE, _PROBE_SIZE), dtype=np.float32)
-    made = np.empty_like(left)
-    return lambda: np.matmul(left, left, out=made)
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Number and quartiles of the probe's times in a run."""
-
-    samples: int
-    first: float
-    median: float
-    third: float
-
-    @classmethod
-    def of(cls, times: Sequence[float]) -> Noise:
-        """Summarise the times of a run."""
-        first, median, third = np.percentile(times, [25, 50, 75]).tolist() if len(times) else (0.0, 0.0, 0.0)
-        return cls(len(times), first, median, third)
-
-    @property
-    def too_much(self) -> bool:
-        """Whether the run was too noisy for its times to be trusted."""
-        return self.third > TOO_MUCH * self.first
-
-    def disturbed(self, probe_seconds: float | None) -> bool:
-        """Whether one time of the probe was much longer than the median."""
-        return probe_seconds is not None and probe_seconds > TOO_MUCH * self.median
-
-
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """The last value of a timed call, the seconds of each call, and the longest time of the probe around them."""
+    """The last value of a timed call, and the seconds of each call."""
 
     value: T
     times: tuple[float, ...]
-    probe_seconds: float
 
     @property
     def seconds(self) -> float:
         """The median."""
         return median(self.times)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the fields of a :class:`SpeedRow` about the time."""
-        return {**spread(self.times), "probe_seconds": self.probe_seconds}
 
 
 @dataclass
@@ -99,17 +42,15 @@ class Bench:
     time_limit: float = 300.0
     report: Callable[[str], Any] = lambda line: None
     clock: Clock = time.perf_counter
-    probe: NoiseProbe = field(default_factory=NoiseProbe)
 
     def time(self, call: Callable[[], T], *, repeats: int | None = None) -> Timed[T]:
-        """Call and time, with the probe before and after each call."""
-        times, probes = [], [self.probe.sample()]
+        """Call and time."""
+        times = []
         for _ in range(repeats or self.repeats):
             started = self.clock()
             value = call()
             times.append(self.clock() - started)
-            probes.append(self.probe.sample())
-        return Timed(value, tuple(times), max(probes))
+        return Timed(value, tuple(times))
 
     def once(self, call: Callable[[], T]) -> Timed[T]:
         """Time what is too slow to be repeated."""
@@ -121,10 +62,9 @@ def spread(times: Sequence[float]) -> dict[str, Any]:
     return {"repeats": len(times), "seconds": median(times), "seconds_least": min(times), "seconds_most": max(times)}
 
 
-def beside(reference: str, timed: Timed[Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def beside(reference: str, timed: Timed[Any], ours: Timed[Any]) -> dict[str, Any]:
     """Return the fields of a :class:`SpeedRow` about ours and a reference that ran to its end."""
-    worst = max(timed.probe_seconds, ours["probe_seconds"])
-    return {**ours, "reference": reference, "reference_seconds": timed.seconds, "probe_seconds": worst}
+    return {**spread(ours.times), "reference": reference, "reference_seconds": timed.seconds}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +72,7 @@ class SpeedRow:
     """A measurement and its reference.
 
     ``at_least`` marks a reference that was cut off; ``amount`` is measured beside or instead of the time, in ``unit``;
-    ``holds`` is whether ``aim`` is reached, None where that is unknown; ``probe_seconds`` is the longest time of the
-    noise probe around the measurement.
+    ``holds`` is whether ``aim`` is reached, None where that is unknown.
     """
 
     part: str
@@ -155,8 +94,6 @@ class SpeedRow:
     reference_objective: float | None = None
     aim: str = ""
     holds: bool | None = None
-    probe_seconds: float | None = None
-    noisy: bool = False
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -213,14 +150,12 @@ def machine_facts() -> dict[str, Any]:
     }
 
 
-def processor_name(description: Path = Path("/proc/cpuinfo")) -> str:
+def processor_name() -> str:
     """Return the processor's model name, or its family where the system does not tell."""
-    if description.is_file():
-        for line in description.read_text(encoding="utf-8", errors="replace").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    return platform.processor() or platform.machine()
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text(encoding="utf-8", errors="replace").splitlines() if described.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
 
 
 def _version(package: str) -> str | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from c2tc_pipeline.bench.rivals.cluster_centroids import cluster_centroids
 from c2tc_pipeline.bench.speed.autoencoder import PAPER_SECONDS, measure_autoencoder
 from c2tc_pipeline.bench.speed.measuring import (
     Bench,
-    Noise,
     SpeedRow,
     Timed,
     beside,
@@ -90,8 +88,8 @@ def measure_stages(
 
     timed = bench.time(run)
     for name, seconds in times.items():
-        yield SpeedRow(**common, what=name, **spread(seconds), probe_seconds=timed.probe_seconds)
-    yield SpeedRow(**common, what="from file to files", **timed.columns(), note="all stages")
+        yield SpeedRow(**common, what=name, **spread(seconds))
+    yield SpeedRow(**common, what="from file to files", **spread(timed.times), note="all stages")
     yield replace(memory, **common)
 
 
@@ -157,7 +155,7 @@ def measure_throughput(bench: Bench, *, steps: Sequence[StepShape] = STEPS) -> I
         yield SpeedRow(
             part="throughput",
             what=f"Lloyd step, {shape}",
-            **beside("a plain matrix product", plain, ours.columns()),
+            **beside("a plain matrix product", plain, ours),
             amount=work / ours.seconds,
             reference_amount=work / plain.seconds,
             unit="GFLOP/s",
@@ -170,7 +168,7 @@ def measure_throughput(bench: Bench, *, steps: Sequence[StepShape] = STEPS) -> I
             yield SpeedRow(
                 part="throughput",
                 what=f"Lloyd step among near centres, {shape}",
-                **beside("a plain matrix product of all rows and centres", plain, near.columns()),
+                **beside("a plain matrix product of all rows and centres", plain, near),
                 note="most of the product is left out",
             )
 
@@ -204,7 +202,7 @@ def measure_whole(
     aim = _MIN_RATIOS["centroids"]
     yield SpeedRow(
         **common,
-        **beside("imbalanced-learn's ClusterCentroids with the same counts", centroids, ours.columns()),
+        **beside("imbalanced-learn's ClusterCentroids with the same counts", centroids, ours),
         aim=f"{aim} x",
         holds=centroids.seconds >= aim * ours.seconds,
         note="reading and encoding count for ours alone",
@@ -216,7 +214,7 @@ def measure_whole(
         reference = f"training the MLP on the whole encoded table, recipe {recipe}"
         yield SpeedRow(
             **common,
-            **beside(reference, timed, ours.columns()) | {"reference_seconds": seconds},
+            **beside(reference, timed, ours) | {"reference_seconds": seconds},
             aim=f"{aim} x",
             holds=seconds >= aim * ours.seconds,
             note=f"{done}; reading and encoding count for ours alone",
@@ -245,7 +243,6 @@ def time_training(
     if passes != full.epochs:
         raise ValueError(f"Recipe {recipe!r} does not end with its epochs, so they can't be extrapolated.")
     nothing, timed = fit(0), fit(epochs)
-    timed = replace(timed, probe_seconds=max(timed.probe_seconds, nothing.probe_seconds))
     seconds = nothing.seconds + (timed.seconds - nothing.seconds) / epochs * full.epochs
     return seconds, timed, f"{done}; {epochs} epochs were timed, the others extrapolated"
 
@@ -269,7 +266,7 @@ def measure_rivals(
         rival = make_rival(name, ratio=ratio, relay=relay, device="cpu", time_limit=bench.time_limit, **settings)
         timed = bench.once(partial(_condense_rows, rival, X, codes))
         stopped = timed.value
-        measured = beside(reference, timed, ours.columns())
+        measured = beside(reference, timed, ours)
         if isinstance(stopped, OutOfMemory):
             # The seconds until it knew that memory would not do say nothing.
             measured["reference_seconds"] = None
@@ -327,19 +324,16 @@ PARTS: dict[str, Part] = {
 
 @dataclass(frozen=True)
 class SpeedRun:
-    """The rows of a run (see :class:`SpeedRow`), the machine and its noise, and sentences on what was left out."""
+    """The rows of a run (see :class:`SpeedRow`), the machine, and sentences on what was left out."""
 
     rows: pd.DataFrame
-    noise: Noise
     machine: dict[str, Any]
     settings: dict[str, Any]
     left_out: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Return all but the rows as JSON values."""
-        noise = {**asdict(self.noise), "too_much": self.noise.too_much}
-        left_out = list(self.left_out)
-        return {"machine": self.machine, "noise": noise, "settings": self.settings, "left_out": left_out}
+        return {"machine": self.machine, "settings": self.settings, "left_out": list(self.left_out)}
 
 
 def measure_speed(
@@ -362,9 +356,8 @@ def measure_speed(
     if "whole" in found:
         # Fail before the measurements, not after them.
         bench_package("imblearn")
-    # The probe notices a load that comes and goes; a constant one only shows in the load average.
     load_before = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    warm_up(bench, condense_file if {"stages", "whole"} & set(found) else None)
+    warm_up(condense_file if {"stages", "whole"} & set(found) else None)
     rows: list[SpeedRow] = []
     for name, at_hand in found.items():
         for row in PARTS[name].measure(at_hand, bench, condense_file):
@@ -372,14 +365,12 @@ def measure_speed(
             rows.append(row)
     for sentence in left_out:
         bench.report(sentence)
-    noise = Noise.of(bench.probe.times)
-    marked = [dataclasses.replace(row, noisy=noise.disturbed(row.probe_seconds)) for row in rows]
     settings = {"repeats": bench.repeats, "time_limit": bench.time_limit}
     machine = {**machine_facts(), "load_before": load_before}
-    return SpeedRun(to_frame(marked), noise, machine, settings, tuple(left_out))
+    return SpeedRun(to_frame(rows), machine, settings, tuple(left_out))
 
 
-def warm_up(bench: Bench, condense_file: CondenseFile | None) -> None:
+def warm_up(condense_file: CondenseFile | None) -> None:
     """Load libraries and start threads before anything is timed."""
     from c2tc_pipeline.evaluation.models import make_model
 
@@ -396,10 +387,6 @@ def warm_up(bench: Bench, condense_file: CondenseFile | None) -> None:
             table = SpeedTable(TableSpec(name="warm_up", source=str(source), label="y"))
             _condense_to_nowhere(condense_file, table, 0.05)
     make_model("mlp", device="cpu").fit(rng.random((32, 2)), np.arange(32) % 2)
-    for _ in range(3):
-        bench.probe.sample()
-    # The first products of a process are slower than all others.
-    bench.probe.times.clear()
 
 
 def _checked(kind: str, named: Sequence[str], known: Iterable[str]) -> list[str]:

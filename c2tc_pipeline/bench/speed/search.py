@@ -87,7 +87,6 @@ def _compare(name: str, encoded: EncodedRows, ratio: float, bench: Bench) -> Ite
                     objective=own.value,
                     reference_objective=found.objective,
                     aim="" if aim is None else f"{aim} x, objective no worse",
-                    probe_seconds=max(own.probe_seconds, timed.probe_seconds),
                     note=done if found.finished else f"the reference was stopped after {done}",
                 )
                 yield row if aim is None else _judged(row, aim)
@@ -118,7 +117,6 @@ def geometric_mean(rows: Sequence[SpeedRow], aim: float) -> SpeedRow:
         at_least=at_least,
         aim=f"{aim:g} x, objective no worse in any",
         holds=all_hold([reaches(mean, aim, at_least), *no_worse]),
-        probe_seconds=max((row.probe_seconds for row in rows if row.probe_seconds is not None), default=None),
         note=f"{len(rows)} comparisons, {no_worse.count(False)} with a worse objective",
     )
 
