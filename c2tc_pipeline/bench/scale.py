@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import anonymous_memory_of, peak_memory, peak_memory_of, rusage_peak
+from c2tc_pipeline.common.memory import anonymous_memory_of
 
 RATIO = 0.0001
 # Sizes of the synthetic table, as shares of the largest.
@@ -59,8 +59,6 @@ made = condense(frame, label, rows=int(rows))
 json.dump(made.summary, open(out, "w"), default=str)
 """
 _POLL_SECONDS = 0.05
-# Linux counts pages per core, so that two readings of the same memory may differ.
-_UNSURE_BYTES = 2**25
 _DIMENSIONS = 8
 _CENTRES_PER_CLASS = 6
 _GROUP_ROWS = 2**17
@@ -86,7 +84,6 @@ class ScaleRun:
     seconds: float
     cpu_seconds: float
     private_bytes: int
-    resident_bytes: int
     objective: float
     stages: dict[str, float]
 
@@ -117,12 +114,12 @@ class ScaleCheck:
     def to_markdown(self) -> str:
         """Return the runs as a table, and the findings below it."""
         lines = [
-            "| rows | condensed | way | seconds | processor seconds | own memory, MB | resident, MB | objective |",
-            "|---|---|---|---|---|---|---|---|",
+            "| rows | condensed | way | seconds | processor seconds | own memory, MB | objective |",
+            "|---|---|---|---|---|---|---|",
         ]
         lines += [
             f"| {run.rows:,} | {run.condensed_rows:,} | {run.way} | {run.seconds:.0f} | {run.cpu_seconds:.0f} "
-            f"| {run.private_bytes / 1e6:.0f} | {run.resident_bytes / 1e6:.0f} | {run.objective:.6g} |"
+            f"| {run.private_bytes / 1e6:.0f} | {run.objective:.6g} |"
             for run in self.runs
         ]
         lines += ["", *(f"- {name.replace('_', ' ')}: {value:.4g}" for name, value in self.findings().items())]
@@ -202,7 +199,6 @@ def _run(table: Path, rows: int, condensed_rows: int, way: str, folder: Path, me
         seconds=done.seconds,
         cpu_seconds=done.cpu_seconds,
         private_bytes=done.private_bytes,
-        resident_bytes=done.resident_bytes,
         objective=summary["objective"],
         stages=stages,
     )
@@ -210,17 +206,12 @@ def _run(table: Path, rows: int, condensed_rows: int, way: str, folder: Path, me
 
 @dataclass(frozen=True)
 class Watched:
-    """Exit code, standard error, time and peak memory of a command.
-
-    ``resident_bytes`` includes mapped files; it is exact if it is more than this process ever had, else sampled twenty
-    times a second. ``private_bytes`` is the peak of anonymous memory, sampled; 0 where the system does not tell.
-    """
+    """Exit code, standard error, time and peak of anonymous memory of a command; 0 where the system does not tell."""
 
     code: int
     errors: str
     seconds: float
     cpu_seconds: float
-    resident_bytes: int
     private_bytes: int
 
 
@@ -236,7 +227,7 @@ def run_watched(
         if memory_limit is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
 
-    started, private, resident = time.perf_counter(), 0, None
+    started, private = time.perf_counter(), 0
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             list(command),
@@ -245,10 +236,8 @@ def run_watched(
             preexec_fn=limit,
             env={**os.environ, **(environment or {})},
         )
-        inherited = peak_memory()
         while True:
             private = max(private, anonymous_memory_of(process.pid) or 0)
-            resident = peak_memory_of(process.pid) or resident
             done, status, used = os.wait4(process.pid, os.WNOHANG)
             if done:
                 break
@@ -256,12 +245,8 @@ def run_watched(
         process.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         written = errors.read().decode("utf-8", errors="replace")
-    final = rusage_peak(used)
-    # The peak at the end is this process's own, unless the command had more.
-    if resident is None or final > inherited + _UNSURE_BYTES:
-        resident = final
     seconds = time.perf_counter() - started
-    return Watched(process.returncode, written, seconds, used.ru_utime + used.ru_stime, resident, private)
+    return Watched(process.returncode, written, seconds, used.ru_utime + used.ru_stime, private)
 
 
 def vocabularies() -> dict[str, list[str]]:

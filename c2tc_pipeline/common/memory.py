@@ -50,22 +50,14 @@ def peak_growth(call: Callable[[], T]) -> tuple[T, int]:
 def peak_memory() -> int:
     """Return the peak resident memory of this process in bytes, since its start or the last :class:`PeakWatch`."""
     found = _status("VmHWM")
-    return rusage_peak(resource.getrusage(resource.RUSAGE_SELF)) if found is None else found
-
-
-def peak_memory_of(pid: int) -> int | None:
-    """Return the peak resident memory of a process; None when it has ended, or there is no ``/proc``."""
-    return _status("VmHWM", str(pid))
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # macOS counts bytes, others KiB.
+    return found if found is not None else used if sys.platform == "darwin" else used * 1024
 
 
 def anonymous_memory_of(pid: int) -> int | None:
     """Return the resident memory of a process that is not backed by a file; None where it is unknown."""
     return _status("RssAnon", str(pid))
-
-
-def rusage_peak(used: resource.struct_rusage) -> int:
-    """Return ``ru_maxrss`` in bytes: macOS counts bytes, Linux KiB."""
-    return used.ru_maxrss if sys.platform == "darwin" else used.ru_maxrss * 1024
 
 
 def _status(name: str, pid: str = "self") -> int | None:

@@ -34,7 +34,6 @@ def test_a_command_is_measured_and_held_to_its_limit() -> None:
     large = run_watched([sys.executable, "-c", program, "200000000"])
     assert (small.code, large.code) == (0, 0)
     assert large.private_bytes - small.private_bytes > 100_000_000
-    assert large.resident_bytes > 200_000_000
     refused = run_watched([sys.executable, "-c", program, "200000000"], memory_limit=100_000_000)
     assert refused.code == 1
     assert refused.errors.strip().endswith("MemoryError")
@@ -85,7 +84,7 @@ def test_columns_are_of_all_kinds_with_gaps_and_tails_and_classes_are_skewed() -
 
 
 def measured(rows: int, way: str, seconds: float, memory: int, objective: float) -> ScaleRun:
-    return ScaleRun(rows, 10, way, seconds, 2 * seconds, memory, memory, objective, {})
+    return ScaleRun(rows, 10, way, seconds, 2 * seconds, memory, objective, {})
 
 
 def test_findings_are_exponents_and_ratios_and_the_command_writes_them(
