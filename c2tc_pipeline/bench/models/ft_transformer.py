@@ -37,7 +37,6 @@ class FtTransformerClassifier(NetworkClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network."""
         return ft_transformer_network(
             features, classes, blocks=self.blocks, width=self.width, heads=self.heads, dropout=self.dropout
         )

@@ -33,7 +33,6 @@ class LightGbmClassifier(TreesClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     def fitted_trees(self, training: Rows, aside: Rows | None, categories: np.ndarray | None) -> Any:
-        """Return LightGBM's trees."""
         lightgbm = bench_package("lightgbm")
         classes, codes = np.unique(training.labels, return_inverse=True)
         least = rows_of_a_leaf(len(codes), self.leaf_share)

@@ -39,7 +39,6 @@ class MlpPlrClassifier(NetworkClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network."""
         rtdl = bench_package("rtdl_num_embeddings")
         periodic = rtdl.PeriodicEmbeddings(
             features, self.embedding, n_frequencies=self.frequencies, frequency_init_scale=self.spread, lite=self.lite

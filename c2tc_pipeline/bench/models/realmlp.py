@@ -40,7 +40,6 @@ class RealMlpClassifier(NetworkClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network."""
         return RealMlpNetwork(features, classes, self.widths, smoothing=self.smoothing)
 
 

@@ -48,7 +48,6 @@ class TabNetClassifier(NetworkClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network."""
         return TabNetNetwork(
             features, classes, width=self.width, looks=self.looks, reuse=self.reuse, sparsity=self.sparsity
         )

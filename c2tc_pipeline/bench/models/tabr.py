@@ -35,7 +35,6 @@ class TabrClassifier(NetworkClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network."""
         return TabrNetwork(
             features, classes, width=self.width, context=self.context, max_candidates=self.max_candidates
         )

@@ -68,20 +68,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator):
         return self
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Condense rows.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            Numbers without gaps.
-        y : array or Series of shape (n,)
-            Classes.
-
-        Returns
-        -------
-        X_condensed, y_condensed
-            Of the same types as ``X`` and ``y``.
-        """
+        """Condense numeric rows with classes; return rows and classes of the same types as ``X`` and ``y``."""
         rows, labels = numbers_and_classes(self, X, y, fitting=True)
         by_class = ClassOrder.of(labels)
         refuse_one_class(by_class)
@@ -111,7 +98,6 @@ class ClassSampler(Sampler):
         """Condense the rows of one class to ``count`` rows."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Condense each class to its share of the budget; see :meth:`Sampler.condense`."""
         sizes = np.diff(edges)
         counts = self.counts(sizes, budget)
         made, chosen = [], []

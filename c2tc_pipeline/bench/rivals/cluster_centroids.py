@@ -12,7 +12,6 @@ class ClusterCentroidsRows(Rival):
     """``imblearn.under_sampling.ClusterCentroids`` with the counts of the other rivals, and no weights."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Cluster the classes; see :meth:`Sampler.condense`."""
         sizes = np.diff(edges)
         counts = self.counts(sizes, budget)
         centroids, codes = cluster_centroids(X, edges, counts, seed=self.random_state)

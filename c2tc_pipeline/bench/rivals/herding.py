@@ -17,7 +17,6 @@ class Herding(ClassRival):
     """
 
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
-        """Pick ``count`` rows greedily."""
         # Around the class mean, mean minus row is minus the row.
         rows = centred_float32(X)
         half_squares = np.einsum("ij,ij->i", rows, rows) / 2

@@ -24,7 +24,6 @@ class KCenter(ClassRival):
     start: str = "mean"
 
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
-        """Pick ``count`` rows, farthest first."""
         if self.start not in _STARTS:
             raise InputError(f"Start {self.start!r} is unknown; choose one of: {', '.join(_STARTS)}.")
         rows = centred_float32(X)

@@ -124,7 +124,6 @@ class MatchingSampler(Rival):
         """Estimate the bytes needed on top of the table itself."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Learn synthetic rows; see :meth:`Sampler.condense`."""
         require_positive(learning_rate=self.learning_rate)
         require_at_least_one(steps=self.steps, batch_size=self.batch_size)
         deadline = Deadline(self.name, self.time_limit, self.clock)

@@ -24,7 +24,6 @@ class MiniBatchRows(ClassRival):
     batch_size: int = 4096
 
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
-        """Cluster the class into ``count`` non-empty clusters."""
         from sklearn.cluster import MiniBatchKMeans
 
         if count == len(X):

@@ -67,7 +67,6 @@ class TrajectoryMatching(MatchingSampler):
         return _STUDENT_RATES.get(self.relay, _STUDENT_RATE) if isinstance(self.relay, str) else _STUDENT_RATE
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Train experts, then learn synthetic rows; see :meth:`Sampler.condense`."""
         require_at_least_one(
             experts=self.experts,
             epochs=self.epochs,

@@ -12,7 +12,6 @@ class RandomRows(Rival):
     """The paper's "Random": a uniform sample. A class that no draw hits gets one row, see :func:`random_rows`."""
 
     def condense(self, X: np.ndarray, edges: np.ndarray, budget: int) -> CondensedRows:
-        """Draw rows; see :meth:`Sampler.condense`."""
         codes = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         chosen = random_rows(codes, budget, seed=self.random_state)
         return CondensedRows(X[chosen], codes[chosen], chosen=chosen)
@@ -22,7 +21,6 @@ class StratifiedRows(ClassRival):
     """A random sample within each class, each class in proportion to its size."""
 
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
-        """Draw ``count`` rows without replacement."""
         return CondensedClass(chosen=np.sort(rng.choice(len(X), count, replace=False)))
 
 
@@ -34,7 +32,6 @@ class LightweightCoreset(ClassRival):
     """
 
     def condense_class(self, X: np.ndarray, count: int, rng: np.random.Generator) -> CondensedClass:
-        """Draw ``count`` rows with replacement, and their weights."""
         rows = centred_float32(X)
         squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
         total = squares.sum()

@@ -74,7 +74,6 @@ class WrappedClassifier(ProbabilityClassifier):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class of ``classes_`` for each row."""
         check_is_fitted(self, "classes_")
         rows = validate_data(self, X, reset=False, dtype=list(self.dtypes), ensure_all_finite=self.finite)
         return np.ones((len(rows), 1)) if self.model_ is None else np.asarray(self.model_.predict_proba(rows))

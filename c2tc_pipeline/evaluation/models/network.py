@@ -67,7 +67,6 @@ class NetworkClassifier(ProbabilityClassifier):
         return replace(recipe, learning_rate=recipe.learning_rate * self.rate_factor)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class of ``classes_`` for each row."""
         check_is_fitted(self, "network_")
         rows = torch.from_numpy(validate_data(self, X, reset=False, dtype=np.float32, order="C"))
 
@@ -115,5 +114,4 @@ class MlpClassifier(NetworkClassifier):
         self.random_state = random_state
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
-        """Return an untrained network from ``features`` numbers to ``classes`` numbers per row."""
         return mlp_network(features, classes, self.widths)

@@ -40,7 +40,6 @@ class BoostingClassifier(TreesClassifier):
         self.random_state = random_state
 
     def fitted_trees(self, training: Rows, aside: Rows | None, categories: np.ndarray | None) -> Any:
-        """Return scikit-learn's trees."""
         trees = HistGradientBoostingClassifier(
             learning_rate=self.learning_rate,
             max_iter=self.iterations,
@@ -70,7 +69,6 @@ class LogisticClassifier(WrappedClassifier):
         self.iterations = iterations
 
     def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
-        """Return the regression."""
         return LogisticRegression(C=self.C, max_iter=self.iterations).fit(rows, labels, weights)
 
 
@@ -80,5 +78,4 @@ class NeighbourClassifier(WrappedClassifier):
     gains_from_expansion = False
 
     def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
-        """Return scikit-learn's search."""
         return KNeighborsClassifier(n_neighbors=1).fit(rows, labels)

@@ -70,7 +70,6 @@ class TreesClassifier(WrappedClassifier):
         return self.fitted_trees(training, kept, categories)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class of ``classes_`` for each row."""
         check_is_fitted(self, "classes_")
         return super().predict_proba(self._numbers(X))
 
