@@ -12,6 +12,7 @@ a budget of a few rows one row is a large step for a gain that may be smaller th
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.allocation.shares import proportional_counts
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HfilsAllocator:
     """Local search over allocations, with random steps that shrink as the search succeeds.
 
@@ -45,28 +47,15 @@ class HfilsAllocator:
 
     name = "hfils"
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 1000,
-        tolerance: float = 0.01,
-        patience: int = 10,
-        decay: float = 0.5,
-        soft_step: bool = True,
-        soft_allocation: bool = True,
-        scale_factor: bool = True,
-        restarts: int = 10,
-        least_gain: float = 1.6,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        self.patience = patience
-        self.decay = decay
-        self.soft_step = soft_step
-        self.soft_allocation = soft_allocation
-        self.scale_factor = scale_factor
-        self.restarts = restarts
-        self.least_gain = least_gain
+    max_iter: int = 1000
+    tolerance: float = 0.01
+    patience: int = 10
+    decay: float = 0.5
+    soft_step: bool = True
+    soft_allocation: bool = True
+    scale_factor: bool = True
+    restarts: int = 10
+    least_gain: float = 1.6
 
     def allocate(self, problem: AllocationProblem, random_state: int = 0) -> Allocation:
         """Search for an allocation; the same ``random_state`` gives the same search."""

@@ -7,7 +7,7 @@ The departures are parameters: ``strings="auto"`` encodes strings that are codes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +30,7 @@ from c2tc_pipeline.tables.statistics import TableStatistics
 STRING_ENCODINGS = ("auto", "similarity", "target")
 
 
+@dataclass(eq=False, repr=False)
 class HybridEncoder(TableEncoder):
     """Encode mixed columns into [0, 1]: numbers scaled, codes by target, strings by similarity or target.
 
@@ -105,43 +106,22 @@ class HybridEncoder(TableEncoder):
     scalar_target = False
     """Average class numbers in target encoding, as printed in the paper; for experiments, set in Python, not stored."""
 
-    notices_: list[Notice]
-    cache_hit_: bool | None
-
-    def __init__(
-        self,
-        strings: str = "auto",
-        numeric: str = "quantile",
-        *,
-        ngram_range: tuple[int, int] = (2, 4),
-        latent_dim: int | None = None,
-        hidden_dim: int = 64,
-        epochs: int = 10,
-        batch_size: int | None = None,
-        learning_rate: float = 5e-3,
-        max_prototypes: int = 1000,
-        smoothing: float | str = "auto",
-        noise: float = 0.0,
-        roles: Mapping[str, Role | str] | None = None,
-        device: str = "auto",
-        cache_dir: str | Path | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.strings = strings
-        self.numeric = numeric
-        self.ngram_range = ngram_range
-        self.latent_dim = latent_dim
-        self.hidden_dim = hidden_dim
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_prototypes = max_prototypes
-        self.smoothing = smoothing
-        self.noise = noise
-        self.roles = roles
-        self.device = device
-        self.cache_dir = cache_dir
-        self.random_state = random_state
+    strings: str = "auto"
+    numeric: str = "quantile"
+    _: KW_ONLY
+    ngram_range: tuple[int, int] = (2, 4)
+    latent_dim: int | None = None
+    hidden_dim: int = 64
+    epochs: int = 10
+    batch_size: int | None = None
+    learning_rate: float = 5e-3
+    max_prototypes: int = 1000
+    smoothing: float | str = "auto"
+    noise: float = 0.0
+    roles: Mapping[str, Role | str] | None = None
+    device: str = "auto"
+    cache_dir: str | Path | None = None
+    random_state: int = 0
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> HybridEncoder:
@@ -179,7 +159,7 @@ class HybridEncoder(TableEncoder):
         """Set the attributes that :meth:`record` returned."""
         self.string_choices_ = [StringChoice(**choice) for choice in record["string_choices"]]
         self.notices_ = [Notice(**notice) for notice in record["notices"]]
-        self.cache_hit_ = None
+        self.cache_hit_: bool | None = None
         self.losses_ = next((part.weights.losses for part in self.parts_ if isinstance(part, SimilarityPart)), None)
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -96,6 +96,7 @@ class LabelPart(Part):
         return self.keys
 
 
+@dataclass(eq=False, repr=False)
 class LabelEncoder(TableEncoder):
     """Label encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
 
@@ -109,12 +110,10 @@ class LabelEncoder(TableEncoder):
            [0.5, 0.5]], dtype=float32)
     """
 
-    def __init__(
-        self, numeric: str = "minmax", *, roles: Mapping[str, Role | str] | None = None, random_state: int = 0
-    ) -> None:
-        self.numeric = numeric
-        self.roles = roles
-        self.random_state = random_state
+    numeric: str = "minmax"
+    _: KW_ONLY
+    roles: Mapping[str, Role | str] | None = None
+    random_state: int = 0
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -97,6 +97,7 @@ class OneHotPart(Part):
         return cls(columns, keys, components, state.array("low", width), state.array("high", width))
 
 
+@dataclass(eq=False, repr=False)
 class OneHotPcaEncoder(TableEncoder):
     """One-hot encoding of all categorical columns, reduced by PCA to as many columns: one of the paper's ablations.
 
@@ -110,18 +111,11 @@ class OneHotPcaEncoder(TableEncoder):
            [0.5, 1. ]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        numeric: str = "minmax",
-        *,
-        max_categories: int = 1000,
-        roles: Mapping[str, Role | str] | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.numeric = numeric
-        self.max_categories = max_categories
-        self.roles = roles
-        self.random_state = random_state
+    numeric: str = "minmax"
+    _: KW_ONLY
+    max_categories: int = 1000
+    roles: Mapping[str, Role | str] | None = None
+    random_state: int = 0
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_at_least(1, max_categories=self.max_categories)

@@ -10,7 +10,7 @@ encoding. New rows are encoded by the shares of all training rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -358,6 +358,7 @@ def check_smoothing(smoothing: float | str) -> None:
         check_at_least(0, smoothing=smoothing)
 
 
+@dataclass(eq=False, repr=False)
 class TargetEncoder(TableEncoder):
     """Smoothed target encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
 
@@ -372,18 +373,11 @@ class TargetEncoder(TableEncoder):
     scalar_target = False
     """Average class numbers, as printed in the paper; for experiments, set in Python and not stored."""
 
-    def __init__(
-        self,
-        numeric: str = "minmax",
-        *,
-        smoothing: float | str = "auto",
-        roles: Mapping[str, Role | str] | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.numeric = numeric
-        self.smoothing = smoothing
-        self.roles = roles
-        self.random_state = random_state
+    numeric: str = "minmax"
+    _: KW_ONLY
+    smoothing: float | str = "auto"
+    roles: Mapping[str, Role | str] | None = None
+    random_state: int = 0
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_smoothing(self.smoothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,21 +97,15 @@ def mlp_network(features: int, classes: int, widths: Sequence[int] = (256, 256))
     return torch.nn.Sequential(*layers, torch.nn.Linear([features, *widths][-1], classes))
 
 
+@dataclass(eq=False, repr=False)
 class MlpClassifier(NetworkClassifier):
     """Layers of rectified linear units, two of 256 by default, without dropout or normalisation."""
 
-    def __init__(
-        self,
-        widths: Sequence[int] = (256, 256),
-        *,
-        recipe: str | Recipe = "default",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.widths = widths
-        self.recipe = recipe
-        self.device = device
-        self.random_state = random_state
+    widths: Sequence[int] = (256, 256)
+    _: KW_ONLY
+    recipe: str | Recipe = "default"
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = 0
 
     def build(self, features: int, classes: int) -> torch.nn.Module:
         return mlp_network(features, classes, self.widths)

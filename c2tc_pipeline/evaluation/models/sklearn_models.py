@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from c2tc_pipeline.evaluation.models.base import WrappedClassifier
 from c2tc_pipeline.evaluation.models.trees import PATIENCE, Rows, TreesClassifier, rows_of_a_leaf
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BoostingClassifier(TreesClassifier):
     """scikit-learn's histogram gradient boosting, from one row to a million, also with classes of very few rows.
 
@@ -24,20 +26,11 @@ class BoostingClassifier(TreesClassifier):
     Settings were chosen on validation rows of five tables, see docs/method.md.
     """
 
-    def __init__(
-        self,
-        *,
-        iterations: int = 200,
-        learning_rate: float = 0.1,
-        leaf_share: float = 0.02,
-        penalty: float = 10.0,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.iterations = iterations
-        self.learning_rate = learning_rate
-        self.leaf_share = leaf_share
-        self.penalty = penalty
-        self.random_state = random_state
+    iterations: int = 200
+    learning_rate: float = 0.1
+    leaf_share: float = 0.02
+    penalty: float = 10.0
+    random_state: int | np.random.RandomState | None = 0
 
     def fitted_trees(self, training: Rows, aside: Rows | None, categories: np.ndarray | None) -> Any:
         trees = HistGradientBoostingClassifier(
@@ -59,14 +52,14 @@ class BoostingClassifier(TreesClassifier):
         return trees.fit(*training, X_val=aside.X, y_val=aside.labels, sample_weight_val=aside.weights)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticClassifier(WrappedClassifier):
     """scikit-learn's logistic regression, also for a single class."""
 
     dtypes = (np.float64,)
 
-    def __init__(self, *, C: float = 1.0, iterations: int = 1000) -> None:
-        self.C = C
-        self.iterations = iterations
+    C: float = 1.0
+    iterations: int = 1000
 
     def fitted(self, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
         return LogisticRegression(C=self.C, max_iter=self.iterations).fit(rows, labels, weights)
