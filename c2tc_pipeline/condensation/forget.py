@@ -19,8 +19,8 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.condensation.clusters import Clusters, equal_but_for_rounding, singleton_message
 from c2tc_pipeline.condensation.column_weights import ColumnWeights
 from c2tc_pipeline.condensation.encoded import ClassCursor
-from c2tc_pipeline.condensation.spread import CategoryShares, measure_spread, spliced_spread
-from c2tc_pipeline.condensation.steps import encode, gather_members, repeated_rows
+from c2tc_pipeline.condensation.spread import spliced_spread
+from c2tc_pipeline.condensation.steps import encode, gather_members, member_spread, repeated_rows
 from c2tc_pipeline.condensation.summary import project
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.storage import without_unused_strings
@@ -94,9 +94,9 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     settings = table.summary.get("settings", {})
     encoded = encode(table.encoder, remaining)
     X = encoded.X
-    weights = _weights_of(table)
+    chosen = table.summary.get("column_weights")
     # Rows in the space of weighted distances, in which they were clustered.
-    weighted = X if weights is None else weights.scaled(RowSource.of(X)).read()
+    weighted = X if chosen is None else ColumnWeights.from_dict(chosen).scaled(RowSource.of(X)).read()
     # Where the remaining rows stand in the order of classes, in which they are encoded.
     places = ClassCursor(encoded.edges).places(remaining.codes[source_rows[kept]])
     members = np.concatenate([np.empty(len(places), dtype=condensed_rows.dtype), condensed_rows[~kept]])
@@ -120,9 +120,9 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     hidden = max(least, settings.get("min_category_rows", 1))
     gathered = gather_members(narrowed, clusters, medoids=medoids, min_category_rows=hidden)
     edges = np.concatenate([[0], np.cumsum(narrowed.class_rows)])
-    measured = measure_spread(RowSource.of(X), edges, labels, clusters.centers, least)
-    shares = {name: CategoryShares.of_votes(votes, clusters.weights, hidden) for name, votes in gathered.votes.items()}
-    now = dataclasses.replace(measured, shares=shares, means=clusters.centers if medoids else None)
+    now = member_spread(
+        dataclasses.replace(encoded, edges=edges), clusters, gathered.votes, least, hidden, medoids=medoids
+    )
     touched = thinned.touched
     centers = table.X.to_numpy()[thinned.old].copy()
     centers[touched] = (X[nearest] if medoids else clusters.centers)[touched]
@@ -132,9 +132,6 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
         for now in gathered.columns
     ]
     original = pd.concat([*columns, y], axis=1)
-    projection = project(X, edges, centers, clusters.codes, clusters.weights, table.summary.get("seed", 0))
-    projection["label"] = narrowed.labels(projection["label"].to_numpy()).astype(table.y.dtype).to_numpy()
-    projection["label"] = projection["label"].astype(table.y.dtype)
     trimmed = without_unused_strings(table.encoder, _distinct_values(remaining))
     result = dataclasses.replace(
         table,
@@ -149,7 +146,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
         classes=[table.classes[code] for code in present],
         class_rows=[int(class_rows[code]) for code in present],
         curves=[table.curves[code] for code in present],
-        projection=projection,
+        projection=project(X, edges, centers, clusters, narrowed, table.summary.get("seed", 0)),
     )
     repeated = repeated_rows(narrowed, result, clusters).found(
         encoded=int(equal_but_for_rounding(X[nearest], centers).sum()), medoids=medoids
@@ -201,12 +198,6 @@ def _remaining(
     shown = {name for name in table.original.columns if name != table.label_name}
     dropped = tuple(name for name in roles if name not in shown)
     return dataclasses.replace(unknown, statistics=statistics, given=dropped)
-
-
-def _weights_of(table: CondensedTable) -> ColumnWeights | None:
-    """Return the column weights that a table was clustered with."""
-    values = table.summary.get("column_weights")
-    return None if values is None else ColumnWeights.from_dict(values)
 
 
 def _narrowed(table: Table, present: np.ndarray) -> Table:

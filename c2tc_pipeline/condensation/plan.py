@@ -92,42 +92,32 @@ def plan_allocation(
 ) -> AllocationPlan:
     """Measure loss curves and split the budget over the classes."""
     clock = clock or StageClock()
-    with open_engine(settings.engine) as engine:
-        return _plan(class_rows(X, edges, settings, engine), edges, settings, validation, cache, clock)
-
-
-def _plan(
-    classes: list[ClassKMeans],
-    edges: np.ndarray,
-    settings: PartitionSettings,
-    validation: tuple[np.ndarray, np.ndarray] | None,
-    cache: ContentCache | None,
-    clock: StageClock,
-) -> AllocationPlan:
     sizes = np.diff(edges)
     check_room(sizes, settings.budget, settings.least_rows)
-    with clock.stage("curves") as tick:
-        largest = _largest_of_interest(sizes // settings.least_rows, sizes, settings.budget)
-        found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
-    losses = CurveLosses(found.value)
-    allocator = make_allocator(settings.allocation)
-    scores: list[GammaScore] = []
-    trials = 0
-    with clock.stage("allocate"):
-        gamma = settings.gamma
-        if isinstance(gamma, str):
-            gamma, scores, trials = choose_gamma(
-                classes,
-                settings.budget,
-                losses,
-                allocator,
-                validation=validation,
-                seed=settings.seed,
-                least_rows=settings.least_rows,
-            )
-        problem = AllocationProblem(sizes, settings.budget, losses, gamma, settings.least_rows)
-        allocation = allocator.allocate(problem, random_state=settings.seed)
-    return AllocationPlan(allocation, found.value, scores, trials, found.hit, found.damaged)
+    with open_engine(settings.engine) as engine:
+        classes = class_rows(X, edges, settings, engine)
+        with clock.stage("curves") as tick:
+            largest = _largest_of_interest(sizes // settings.least_rows, sizes, settings.budget)
+            found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
+        losses = CurveLosses(found.value)
+        allocator = make_allocator(settings.allocation)
+        scores: list[GammaScore] = []
+        trials = 0
+        with clock.stage("allocate"):
+            gamma = settings.gamma
+            if isinstance(gamma, str):
+                gamma, scores, trials = choose_gamma(
+                    classes,
+                    settings.budget,
+                    losses,
+                    allocator,
+                    validation=validation,
+                    seed=settings.seed,
+                    least_rows=settings.least_rows,
+                )
+            problem = AllocationProblem(sizes, settings.budget, losses, gamma, settings.least_rows)
+            allocation = allocator.allocate(problem, random_state=settings.seed)
+        return AllocationPlan(allocation, found.value, scores, trials, found.hit, found.damaged)
 
 
 def class_rows(

@@ -24,7 +24,7 @@ from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedR
 from c2tc_pipeline.condensation.members import ColumnSummary, Votes, shown_columns
 from c2tc_pipeline.condensation.plan import AllocationPlan, check_least_rows
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
-from c2tc_pipeline.condensation.spread import CategoryShares, measure_spread
+from c2tc_pipeline.condensation.spread import CategoryShares, Spread, measure_spread
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import project, roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
@@ -181,25 +181,15 @@ def assemble(
         least = max(min_category_rows, condenser.min_rows_per_condensed_row)
         gathered = gather_members(table, clusters, medoids=medoids, min_category_rows=least, progress=tick)
         centers = encoded.rows.take(clusters.nearest) if medoids else clusters.centers
-        measured = measure_spread(
-            encoded.rows, encoded.edges, clusters.labels, clusters.centers, condenser.min_rows_per_condensed_row
-        )
-        shares = {
-            name: CategoryShares.of_votes(votes, clusters.weights, least) for name, votes in gathered.votes.items()
-        }
-        spread = replace(measured, shares=shares, means=clusters.centers if medoids else None)
         y = table.labels(clusters.codes)
-        projection = project(
-            encoded.X, encoded.edges, centers, clusters.codes, clusters.weights, int(condenser.random_state)
-        )
-        projection["label"] = table.labels(projection["label"].to_numpy()).to_numpy()
-        projection["label"] = projection["label"].astype(table.label_dtype)
         small = CondensedTable(
             X=pd.DataFrame(centers, columns=encoded.names),
             y=y,
             weight=pd.Series(clusters.weights, name="weight"),
             original=pd.concat([*gathered.columns, y], axis=1),
-            spread=spread,
+            spread=member_spread(
+                encoded, clusters, gathered.votes, condenser.min_rows_per_condensed_row, least, medoids=medoids
+            ),
             members=gathered.membership,
             encoder=encoder,
             allocation=clusters.allocation,
@@ -207,7 +197,7 @@ def assemble(
             class_rows=table.class_rows.tolist(),
             curves=plan.measured,
             roles=roles_table(table.roles, table.statistics.kinds, encoder),
-            projection=projection,
+            projection=project(encoded.X, encoded.edges, centers, clusters, table, int(condenser.random_state)),
             notices=[],
             summary={},
         )
@@ -311,6 +301,23 @@ def gather_members(
         columns.append(values.rename(name))
     votes = {name: summary.votes(example[name]) for name, summary in summaries.items() if summary.has_votes}
     return MemberValues(columns, votes, membership)
+
+
+def member_spread(
+    encoded: EncodedRows,
+    clusters: Clusters,
+    votes: Mapping[str, Votes],
+    least_rows: int,
+    least_category_rows: int,
+    *,
+    medoids: bool,
+) -> Spread:
+    """Return the spread of the members, with the shares of categories that enough of them have."""
+    measured = measure_spread(encoded.rows, encoded.edges, clusters.labels, clusters.centers, least_rows)
+    shares = {
+        name: CategoryShares.of_votes(found, clusters.weights, least_category_rows) for name, found in votes.items()
+    }
+    return replace(measured, shares=shares, means=clusters.centers if medoids else None)
 
 
 def repeated_rows(table: Table, small: CondensedTable, clusters: Clusters) -> RepeatedSearch:

@@ -20,6 +20,7 @@ from c2tc_pipeline.condensation.repeated import RepeatedRows
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.tables.kinds import Kind
 from c2tc_pipeline.tables.roles import ColumnRole
+from c2tc_pipeline.tables.table import Table
 
 
 def summarise(
@@ -101,14 +102,9 @@ _SOURCE_ROWS = 2_000
 
 
 def project(
-    X: np.ndarray,
-    edges: np.ndarray,
-    condensed: np.ndarray,
-    condensed_labels: np.ndarray,
-    weight: np.ndarray,
-    seed: int,
+    X: np.ndarray, edges: np.ndarray, condensed: np.ndarray, clusters: Clusters, table: Table, seed: int
 ) -> pd.DataFrame:
-    """Return a sample of source rows and all condensed rows in two dimensions."""
+    """Return a sample of source rows and all condensed rows in two dimensions, with their labels."""
     rng = np.random.default_rng([seed, 0xB])
     picked = np.sort(rng.choice(len(X), size=min(_SOURCE_ROWS, len(X)), replace=False))
     # Of a mapped file they are read: looking at them would map whole stretches of the file around each.
@@ -120,13 +116,13 @@ def project(
     if len(directions) < 2:
         directions = np.vstack([directions, np.zeros((2 - len(directions), X.shape[1]))])
     places = (np.vstack([sample, condensed]) - center) @ directions.T
-    kinds = np.repeat(["source", "condensed"], [len(sample), len(condensed)])
+    codes = np.concatenate([np.searchsorted(edges, picked, side="right") - 1, clusters.codes])
     return pd.DataFrame(
         {
             "x": places[:, 0],
             "y": places[:, 1],
-            "label": np.concatenate([np.searchsorted(edges, picked, side="right") - 1, condensed_labels]),
-            "kind": kinds,
-            "weight": np.concatenate([np.ones(len(sample), dtype=np.int64), weight]),
+            "label": table.labels(codes),
+            "kind": np.repeat(["source", "condensed"], [len(sample), len(condensed)]),
+            "weight": np.concatenate([np.ones(len(sample), dtype=np.int64), clusters.weights]),
         }
     )
