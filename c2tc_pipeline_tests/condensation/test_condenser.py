@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from imblearn.pipeline import make_pipeline
 from imblearn.utils import estimator_checks
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
@@ -94,14 +93,6 @@ def test_inputs_and_parameters_are_not_modified() -> None:
     np.testing.assert_array_equal(X, X_before)
     np.testing.assert_array_equal(y, y_before)
     assert condenser.get_params() == before
-
-
-def test_clone_and_parameters() -> None:
-    condenser = Condenser(0.1, allocation="ratio", random_state=3)
-    copy = clone(condenser)
-    assert copy is not condenser
-    assert copy.get_params() == condenser.get_params()
-    assert copy.set_params(rows=7).rows == 7
 
 
 def test_a_second_fit_forgets_the_first() -> None:

@@ -78,17 +78,12 @@ def test_labels_of_several_types_are_known_again_in_validation_rows() -> None:
     assert max(score["accuracy"] for score in small.summary["gamma_scores"]) < 1
 
 
-@pytest.mark.parametrize("unknown", [{"outcome": "nobody"}, {"outcome": None}])
-def test_validation_rows_without_a_known_class_are_refused(unknown: dict[str, str | None]) -> None:
+@pytest.mark.parametrize("held", [{"outcome": "unknown"}, {"outcome": None}, {}], ids=str)
+def test_validation_rows_without_a_known_class_or_the_label_are_refused(held: dict[str, str | None]) -> None:
     frame = mixed_table(60)
+    validation = frame.assign(**held) if held else frame.drop(columns="outcome")
     with pytest.raises(InputError, match="'outcome'"):
-        condense(frame, "outcome", 0.2, gamma="auto", validation=frame.assign(**unknown))
-
-
-def test_validation_rows_without_the_label_are_refused() -> None:
-    frame = mixed_table(60)
-    with pytest.raises(InputError, match="'outcome'"):
-        condense(frame, "outcome", 0.2, gamma="auto", validation=frame.drop(columns="outcome"))
+        condense(frame, "outcome", 0.2, gamma="auto", validation=validation)
 
 
 def test_a_given_encoder_is_not_touched_and_its_roles_count() -> None:
@@ -197,8 +192,9 @@ def test_a_role_overrides_the_drop(role: str, column: Any) -> None:
     assert small.roles.set_index("column")["role"]["extra"] == role
 
 
-def test_a_clean_table_has_no_notice() -> None:
-    assert condense(mixed_table(300), "outcome", rows=3).notices == []
+@pytest.mark.parametrize(("ratio", "kinds"), [(0.01, []), (0.003, ["rows_raised"])])
+def test_a_clean_table_has_no_notice_but_of_a_ratio_below_one_row_per_class(ratio: float, kinds: list[str]) -> None:
+    assert [notice.kind for notice in condense(mixed_table(300), "outcome", ratio).notices] == kinds
 
 
 def test_missing_values_everywhere_but_in_the_label() -> None:
@@ -210,8 +206,3 @@ def test_missing_values_everywhere_but_in_the_label() -> None:
     assert not small.X.isna().any(axis=None)
     assert small.X.to_numpy().min() >= 0
     assert small.X.to_numpy().max() <= 1
-
-
-def test_a_ratio_below_one_row_a_class_is_raised_and_said_so() -> None:
-    small = condense(mixed_table(200), "outcome", 0.005)
-    assert [notice.kind for notice in small.notices] == ["rows_raised"]

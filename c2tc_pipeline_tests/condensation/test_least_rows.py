@@ -92,15 +92,13 @@ def test_a_budget_without_room_is_refused() -> None:
     assert condense(frame, "outcome", rows=11, min_rows_per_condensed_row=5).weight.min() >= 5
 
 
-@pytest.mark.parametrize("least", [0, -1, 2.5, True, "3"])
-def test_what_is_no_number_of_rows(least: Any) -> None:
+UNUSABLE = [(0, "centroid"), (-1, "centroid"), (2.5, "centroid"), (True, "centroid"), ("3", "centroid"), (2, "medoid")]
+
+
+@pytest.mark.parametrize(("least", "representative"), UNUSABLE)
+def test_a_minimum_that_can_not_be_used_is_refused(least: Any, representative: str) -> None:
     with pytest.raises(InputError, match="min_rows_per_condensed_row"):
-        condense(mixed_table(60), "outcome", 0.1, min_rows_per_condensed_row=least)
-
-
-def test_medoids_are_real_rows() -> None:
-    with pytest.raises(InputError, match="'medoid'"):
-        condense(mixed_table(60), "outcome", 0.1, representative="medoid", min_rows_per_condensed_row=2)
+        condense(mixed_table(60), "outcome", 0.1, representative=representative, min_rows_per_condensed_row=least)
 
 
 def test_class_numbers_keep_their_spelling() -> None:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,37 +49,32 @@ def grouped(values: Any, small: CondensedTable) -> Any:
 COUNTING = np.arange(ROWS) * 7 % 97
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint64", "Int16", "UInt8"])
-def test_integers_stay_integers(dtype: Any) -> None:
-    column, small = condensed_column(pd.Series(COUNTING).astype(dtype))
-    assert column.dtype == dtype
-    assert column.tolist() == np.round(grouped(COUNTING, small).mean()).astype(int).tolist()
+def moments(zone: str | None) -> pd.Series:
+    """Return hours on both sides of a change to summer time."""
+    return pd.Series(pd.date_range("2024-03-29", periods=ROWS, freq="h", tz=zone))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "Float64"])
-def test_fractions_are_means(dtype: Any) -> None:
-    column, small = condensed_column(pd.Series(COUNTING / 8).astype(dtype))
-    assert column.dtype == dtype
-    np.testing.assert_allclose(column.to_numpy(np.float64), grouped(COUNTING / 8, small).mean(), rtol=1e-6)
+ZONES: dict[str | None, Any] = {None: "s", "UTC": "ms", "Europe/Paris": "us", "America/St_Johns": "ns"}
+NUMBERS: dict[str, tuple[pd.Series, float]] = {
+    **{dtype: (pd.Series(COUNTING).astype(dtype), 0.5) for dtype in ("int8", "uint64", "Int16", "UInt8")},
+    **{dtype: (pd.Series(COUNTING / 8).astype(dtype), 1e-4) for dtype in ("float32", "float64", "Float64")},
+    **{f"moments in {unit}, {zone}": (moments(zone).dt.as_unit(unit), 1) for zone, unit in ZONES.items()},
+    **{
+        f"durations in {unit}": (pd.Series(pd.to_timedelta(COUNTING, unit="min")).dt.as_unit(unit), 1)
+        for unit in ("s", "us", "ns")
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("unit", "zone"), [("s", None), ("ms", "UTC"), ("us", "Europe/Paris"), ("ns", "America/St_Johns"), ("ns", None)]
-)
-def test_moments_keep_unit_and_zone(unit: Literal["s", "ms", "us", "ns"], zone: str | None) -> None:
-    moments = pd.Series(pd.date_range("2024-03-29", periods=ROWS, freq="h", tz=zone)).dt.as_unit(unit)
-    column, small = condensed_column(moments)
-    assert column.dtype == moments.dtype
-    expected = grouped(moments, small).mean()
-    assert (column.reset_index(drop=True) - expected.reset_index(drop=True)).abs().max() <= pd.Timedelta(seconds=1)
-
-
-@pytest.mark.parametrize("unit", ["s", "us", "ns"])
-def test_durations_keep_their_unit(unit: Literal["s", "us", "ns"]) -> None:
-    durations = pd.Series(pd.to_timedelta(COUNTING, unit="min")).dt.as_unit(unit)
-    column, small = condensed_column(durations)
-    assert column.dtype == durations.dtype
-    assert (column - grouped(durations, small).mean()).abs().max() <= pd.Timedelta(seconds=1)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_means_keep_type_unit_and_zone(name: str) -> None:
+    values, tolerance = NUMBERS[name]
+    column, small = condensed_column(values)
+    assert column.dtype == values.dtype
+    is_time = values.dtype.kind in "mM"
+    expected = (grouped(values, small) if is_time else grouped(values.astype("float64"), small)).mean()
+    gaps = (column.reset_index(drop=True) if is_time else column.astype("float64")) - expected.reset_index(drop=True)
+    assert gaps.abs().max() <= (pd.Timedelta(seconds=tolerance) if is_time else tolerance)
 
 
 def test_dates_stay_dates() -> None:
@@ -135,15 +130,17 @@ def test_categories_are_members_modes(values: Any, dtype: str) -> None:
         assert votes[shown] == votes.max()
 
 
+def drawn_membership(data: st.DataObject, rows: int) -> tuple[int, np.ndarray]:
+    """Draw a number of groups, and the group of each row; none is empty."""
+    size = data.draw(st.integers(1, rows))
+    others = data.draw(st.lists(st.integers(0, size - 1), min_size=rows - size, max_size=rows - size))
+    return size, np.array([*range(size), *others])
+
+
 @settings(max_examples=30)
-@given(
-    values=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=40),
-    data=st.data(),
-)
+@given(values=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=40), data=st.data())
 def test_modes_against_counting_by_hand(values: list[str | None], data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, len(values)))
-    others = data.draw(st.lists(st.integers(0, size - 1), min_size=len(values) - size, max_size=len(values) - size))
-    membership = np.array([*range(size), *others])
+    size, membership = drawn_membership(data, len(values))
     result = summarise_members(pd.Series(values, dtype="str"), Role.STRING, membership, size)
     assert len(result) == size
     for group, shown in enumerate(result):
@@ -162,9 +159,7 @@ def test_modes_against_counting_by_hand(values: list[str | None], data: st.DataO
     data=st.data(),
 )
 def test_means_against_pandas(values: list[int | None], dtype: str, data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, len(values)))
-    others = data.draw(st.lists(st.integers(0, size - 1), min_size=len(values) - size, max_size=len(values) - size))
-    membership = np.array([*range(size), *others])
+    size, membership = drawn_membership(data, len(values))
     series = pd.Series(values, dtype=dtype)
     result = summarise_members(series, Role.NUMERIC, membership, size)
     assert result.dtype == dtype

