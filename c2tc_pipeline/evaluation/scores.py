@@ -188,7 +188,7 @@ def evaluate(
             )
     held = frames["test"]
     test_rows = LabelledRows(small.encoder.encode_rows(held.X), held.codes)
-    rows = {"encoded": ScoredRows(_encoded_training(small, train, frames.get("training")), test_rows)}
+    rows = {"encoded": ScoredRows(_encoded_training(small, frames.get("training")), test_rows)}
     if trials.uses_original:
         features = original_features(small)
         shown = {which: LabelledRows(found.X[features], found.codes) for which, found in frames.items()}
@@ -383,8 +383,8 @@ def _classes(small: CondensedTable) -> np.ndarray:
 
 
 def _labelled(small: CondensedTable, frame: pd.DataFrame, which: str) -> LabelledRows:
-    """Return the rows that have a label; an unknown class gets the code after the last."""
-    rows = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    """Return the labelled rows with their positions as index; an unknown class gets the code after the last."""
+    rows = frame.set_axis([str(column) for column in frame.columns], axis=1).reset_index(drop=True)
     label = small.label_name
     if label not in rows.columns:
         raise InputError(f"The {which} rows lack the label column {label!r}; add it.")
@@ -394,15 +394,9 @@ def _labelled(small: CondensedTable, frame: pd.DataFrame, which: str) -> Labelle
     return LabelledRows(rows, known_codes(rows[label], _classes(small)))
 
 
-def _encoded_training(
-    small: CondensedTable, train: pd.DataFrame | None, labelled: LabelledRows | None
-) -> LabelledRows | None:
+def _encoded_training(small: CondensedTable, labelled: LabelledRows | None) -> LabelledRows | None:
     """Return training rows encoded as when they were condensed: out of fold, by their positions in the source."""
-    if train is None or labelled is None:
+    if labelled is None:
         return None
-    label = small.label_name
-    positions = np.flatnonzero(
-        train.set_axis([str(column) for column in train.columns], axis=1)[label].notna().to_numpy()
-    )
-    labels = _classes(small)[labelled.codes]
+    labels, positions = _classes(small)[labelled.codes], labelled.X.index.to_numpy()
     return LabelledRows(small.encoder.encode_training(labelled.X, labels, row_ids=positions), labelled.codes)

@@ -254,8 +254,6 @@ def column_notices(statistics: TableStatistics, given: Mapping[str, Role | str])
     """Return notices about columns that were dropped without the user's request, and about mixed types."""
     notices = []
     for name, role in statistics.roles.items():
-        if role.role is Role.STRING and statistics.kinds[name] is Kind.MIXED:
-            continue
         if role.role is not Role.DROP or name in given:
             continue
         if role.missing == statistics.rows:

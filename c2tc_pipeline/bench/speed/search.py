@@ -89,11 +89,9 @@ def _compare(name: str, encoded: EncodedRows, ratio: float, bench: Bench) -> Ite
                     aim="" if aim is None else f"{aim} x, objective no worse",
                     note=done if found.finished else f"the reference was stopped after {done}",
                 )
-                yield row if aim is None else _judged(row, aim)
-
-
-def _judged(row: SpeedRow, aim: float) -> SpeedRow:
-    return replace(row, holds=all_hold([reaches(row.times_faster, aim, row.at_least), _no_worse(row)]))
+                if aim is not None:
+                    row = replace(row, holds=all_hold([reaches(row.times_faster, aim, row.at_least), _no_worse(row)]))
+                yield row
 
 
 def _no_worse(row: SpeedRow) -> bool | None:
