@@ -135,21 +135,16 @@ def test_training_never_sees_the_test_rows(parts: Parts, nearest: type[Nearest])
         predictions.append(nearest.predictions)
     assert fits[0] == fits[1]
     assert len(fits[0]) == 12
-    assert all(not np.array_equal(clean, bad) for clean, bad in zip(*predictions, strict=True))
-    assert all(len(rows) == len(test) for rows in predictions[0])
-    assert len(predictions[0]) == 12, "one look at the test rows for each trained model"
-    assert [hash_array(small.X.to_numpy()), hash_array(small.encoder.encode_rows(train))] == before
-
-
-def test_training_sets_go_through_the_same_encoder(parts: Parts, nearest: type[Nearest]) -> None:
-    train, test, small = parts
-    evaluate(small, test, train, models=["nearest"], seeds=(0, 1))
-    condensed, again, one, other, *_, whole, _ = nearest.fits
+    condensed, again, one, other, *_, whole, _ = fits[0]
     assert condensed == again
     assert condensed[0] == hash_array(small.X.to_numpy(dtype=np.float32))
     assert whole[0] == hash_array(encoded_training(train, small))
     assert one != other, "each seed draws another sample"
-    np.testing.assert_array_equal(nearest.predictions[0], small.encoder.encode_rows(test))
+    np.testing.assert_array_equal(predictions[0][0], small.encoder.encode_rows(test))
+    assert all(not np.array_equal(clean, bad) for clean, bad in zip(*predictions, strict=True))
+    assert all(len(rows) == len(test) for rows in predictions[0])
+    assert len(predictions[0]) == 12, "one look at the test rows for each trained model"
+    assert [hash_array(small.X.to_numpy()), hash_array(small.encoder.encode_rows(train))] == before
 
 
 def test_a_trial_takes_one_thread_and_gives_the_others_back() -> None:
@@ -206,16 +201,6 @@ def test_scores_are_looked_up_the_second_time(
     assert not evaluate(small, test.iloc[1:], train, **settings)["cache_hit"].any()
     # Another seed: the models, and the random samples, are others.
     assert not evaluate(small, test, train, **{**settings, "seeds": [9]})["cache_hit"].any()
-
-
-def test_a_damaged_score_is_made_again(tmp_path: Path, nearest: type[Nearest]) -> None:
-    rows = LabelledRows(np.eye(3, dtype=np.float32), np.arange(3))
-    cache = ContentCache(tmp_path)
-    run_trial(Nearest(), rows, rows, classes=3, cache=cache)
-    stored = next(tmp_path.rglob("trial.json"))
-    stored.write_text(stored.read_text().replace("1.0", "0.9"))
-    found = run_trial(Nearest(), rows, rows, classes=3, cache=cache)
-    assert (found.hit, found.damaged, found.value.scores.accuracy) == (False, True, 1.0)
 
 
 def test_a_key_holds_everything_that_determines_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
