@@ -132,18 +132,18 @@ class MemberVotes:
         starts = np.flatnonzero(np.diff(pairs, prepend=-1))
         self._pairs, self._votes = pairs[starts], np.add.reduceat(votes, starts) if len(starts) else votes[:0]
         if len(self._pairs) > self._most:
-            self._let_go()
+            self._drop_rarest_pairs()
 
-    def _let_go(self) -> None:
+    def _drop_rarest_pairs(self) -> None:
         """Keep the pairs with most votes, and the best of every condensed row."""
         kept = np.argsort(-self._votes, kind="stable")[: self._most // 2]
         best = self._best()
         kept = np.unique(np.concatenate([kept, best]))
         self._pairs, self._votes = self._pairs[kept], self._votes[kept]
-        self._forget_values()
+        self._drop_unused_values()
 
-    def _forget_values(self) -> None:
-        """Forget the values that no pair is left of; the others are numbered anew, in the same order."""
+    def _drop_unused_values(self) -> None:
+        """Drop the values that no pair is left of; the others are numbered anew, in the same order."""
         condensed, codes = self._pairs >> 32, self._pairs & 0xFFFFFFFF
         # Missing keeps its number, and the first value stays, so that there always is one.
         kept = np.union1d([0, 1], codes)

@@ -41,15 +41,15 @@ def split_rows(
     if groups is None:
         sides = np.empty(len(numbers), dtype=np.int8)
         for code in range(len(classes)):
-            _deal(sides, np.flatnonzero(numbers == code), ((code, 1),), lacking, shares, rng)
+            _divide(sides, np.flatnonzero(numbers == code), ((code, 1),), lacking, shares, rng)
         if not np.bincount(numbers[sides == _TRAIN], minlength=len(classes)).all():
-            _give_every_class_to_train(sides, np.arange(len(numbers)), numbers, lacking)
+            _ensure_training_rows(sides, np.arange(len(numbers)), numbers, lacking)
         return sides
     group_of_row, distinct = pd.factorize(np.asarray(groups))
     sides = np.empty(len(distinct), dtype=np.int8)
     for composition, alike in _alike_groups(group_of_row, numbers, len(distinct)).items():
-        _deal(sides, np.array(alike), composition, lacking, shares, rng)
-    _give_every_class_to_train(sides, group_of_row, numbers, lacking)
+        _divide(sides, np.array(alike), composition, lacking, shares, rng)
+    _ensure_training_rows(sides, group_of_row, numbers, lacking)
     return sides[group_of_row]
 
 
@@ -104,7 +104,7 @@ def _alike_groups(group_of_row: np.ndarray, numbers: np.ndarray, groups: int) ->
     return ordered
 
 
-def _deal(
+def _divide(
     sides: np.ndarray,
     alike: np.ndarray,
     composition: Composition,
@@ -116,7 +116,7 @@ def _deal(
     held = np.array([code for code, _ in composition])
     weight = np.array([count for _, count in composition])
     if int(weight.sum()) == 1:
-        # What single rows are best divided by, after larger groups were dealt.
+        # What single rows are best divided by, after larger groups were divided.
         wanted = np.maximum(lacking[:, held[0]], 0.0)
         exact = wanted * (len(alike) / wanted.sum())
     else:
@@ -131,7 +131,7 @@ def _deal(
     sides[rng.permutation(alike)] = np.repeat(np.arange(3, dtype=np.int8), counts)
 
 
-def _give_every_class_to_train(
+def _ensure_training_rows(
     sides: np.ndarray, group_of_row: np.ndarray, numbers: np.ndarray, lacking: np.ndarray
 ) -> None:
     """Move one group to train for each class that has none there: the smallest, from the side best served."""

@@ -42,8 +42,8 @@ def protocol(experiment: Experiment, scores: pd.DataFrame, *, jobs: int | None =
 def _parts(scaling: Scaling) -> str:
     rows, columns = (wording.count(size) for size in (scaling.shape.rows, scaling.shape.columns))
     return (
-        f"a condensation of every part of a made table of {rows} rows and {columns} columns, one after the other, with "
-        "as many threads as the libraries take; nothing is split, no model is trained"
+        f"a condensation of every part of a synthetic table of {rows} rows and {columns} columns, one after the other, "
+        "with as many threads as the libraries take; nothing is split, no model is trained"
     )
 
 
