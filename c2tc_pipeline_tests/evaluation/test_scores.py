@@ -174,7 +174,8 @@ def test_models_side_by_side_score_as_one_after_the_other(parts: Parts, monkeypa
         before = torch.get_num_threads()
         frames.append(evaluate(small, test, train, models=["boosting", "mlp", "logistic"], seeds=[3, 4]))
         assert torch.get_num_threads() == before
-    pd.testing.assert_frame_equal(*(frame.drop(columns="fit_seconds") for frame in frames))
+    one, two = (frame.drop(columns="fit_seconds") for frame in frames)
+    pd.testing.assert_frame_equal(one, two)
 
 
 def test_condensed_rows_count_by_their_training_weights(parts: Parts, nearest: type[Nearest]) -> None:

@@ -82,8 +82,6 @@ def speed_markdown(run: SpeedRun, *, command: str = "", pictures: Collection[str
             picture = f"\n\n![{title}: how many times as fast.](figures/{part}.png)" if part in pictures else ""
             table = markdown_table(_COLUMNS, [_cells(row) for row in rows.to_dict("records")])
             parts.append(f"## {title}\n\n{table}{picture}")
-    if run.left_out:
-        parts.append("## Left out\n\n" + "\n".join(f"- {markdown_escaped(sentence)}" for sentence in run.left_out))
     parts.append(f"## How it was measured\n\n{_method(run.machine, run.settings)}")
     if command:
         parts.append(f"Made by: `{command}`")

@@ -324,16 +324,15 @@ PARTS: dict[str, Part] = {
 
 @dataclass(frozen=True)
 class SpeedRun:
-    """The rows of a run (see :class:`SpeedRow`), the machine, and sentences on what was left out."""
+    """The rows of a run (see :class:`SpeedRow`), the machine and the settings."""
 
     rows: pd.DataFrame
     machine: dict[str, Any]
     settings: dict[str, Any]
-    left_out: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Return all but the rows as JSON values."""
-        return {"machine": self.machine, "settings": self.settings, "left_out": list(self.left_out)}
+        return {"machine": self.machine, "settings": self.settings}
 
 
 def measure_speed(
@@ -346,13 +345,13 @@ def measure_speed(
 ) -> SpeedRun:
     """Measure all parts, or some, on the paper's tables in a folder, or on some of them.
 
-    ``data`` is not needed for parts on synthetic rows. Raises InputError when a part or a table is unknown, or no table
-    is there.
+    ``data`` is not needed for parts on synthetic rows. Raises InputError when a part or a table is unknown, or a table
+    is not there.
     """
     chosen = _checked("part", parts, PARTS)
     known = dict.fromkeys(name for part in PARTS.values() for name in part.tables)
     allowed = set(_checked("table", tables, known))
-    found, left_out = _find(data, {name: PARTS[name].tables for name in chosen}, allowed)
+    found = _find(data, chosen, allowed)
     if "whole" in found:
         # Fail before the measurements, not after them.
         bench_package("imblearn")
@@ -363,11 +362,9 @@ def measure_speed(
         for row in PARTS[name].measure(at_hand, bench, condense_file):
             bench.report(row.sentence())
             rows.append(row)
-    for sentence in left_out:
-        bench.report(sentence)
     settings = {"repeats": bench.repeats, "time_limit": bench.time_limit}
     machine = {**machine_facts(), "load_before": load_before}
-    return SpeedRun(to_frame(rows), machine, settings, tuple(left_out))
+    return SpeedRun(to_frame(rows), machine, settings)
 
 
 def warm_up(condense_file: CondenseFile | None) -> None:
@@ -398,27 +395,20 @@ def _checked(kind: str, named: Sequence[str], known: Iterable[str]) -> list[str]
     return [name for name in known if not named or name in named]
 
 
-def _find(
-    data: Path | None, wanted: dict[str, tuple[str, ...]], allowed: set[str]
-) -> tuple[dict[str, list[SpeedTable]], list[str]]:
-    """Return the tables of each part that can be measured, and a sentence for each that can't."""
-    names = [name for name in dict.fromkeys(n for tables in wanted.values() for n in tables) if name in allowed]
-    if not names and all(wanted.values()):
+def _find(data: Path | None, parts: Sequence[str], allowed: set[str]) -> dict[str, list[SpeedTable]]:
+    """Return the tables of each part that is measured, some of which are measured on none."""
+    wanted = {part: [name for name in PARTS[part].tables if name in allowed] for part in parts}
+    wanted = {part: names for part, names in wanted.items() if names or not PARTS[part].tables}
+    if not wanted:
         raise InputError("No part of --parts is measured on a table of --tables; choose more of either.")
+    names = dict.fromkeys(itertools.chain.from_iterable(wanted.values()))
     if names and data is None:
         raise InputError("The speed is measured on the paper's tables; name their folder with --data.")
     opened = {name: SpeedTable(paper_table(name, data)) for name in names if data is not None}
-    there = {name: table for name, table in opened.items() if Path(table.spec.source).is_file()}
-    if names and not there:
-        files = ", ".join(f"{name}.parquet" for name in names)
-        raise InputError(f"There is nothing to measure in {str(data)!r}, which has none of {files}; see --data.")
-    found: dict[str, list[SpeedTable]] = {}
-    left_out: list[str] = []
-    for part, tables in wanted.items():
-        at_hand = [there[name] for name in tables if name in there]
-        if at_hand or not tables:
-            found[part] = at_hand
-        absent = [name for name in tables if name in allowed and name not in there]
-        if absent:
-            left_out.append(f"{part}: left out, because {', '.join(f'{name}.parquet' for name in absent)} is missing.")
-    return found, left_out
+    absent = [name for name, table in opened.items() if not Path(table.spec.source).is_file()]
+    if absent:
+        raise InputError(
+            f"There is no {', '.join(f'{name}.parquet' for name in absent)} in {str(data)!r}; see --data, --tables and "
+            "--parts."
+        )
+    return {part: [opened[name] for name in own] for part, own in wanted.items()}
