@@ -112,7 +112,7 @@ class Show(_Part):
         Literal["accuracy", "macro_f1", "auc", "log_loss", "brier", "condense_seconds", "fit_seconds", "objective"],
         ...,
     ] = ("accuracy", "macro_f1")
-    figure: Literal["ratios", "bars", "lines", "worth", "seconds", "scaling", "none"] = "none"
+    figure: Literal["ratios", "bars", "lines", "front", "worth", "seconds", "scaling", "none"] = "none"
 
 
 class Experiment(_Part):

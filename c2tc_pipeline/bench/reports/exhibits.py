@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.bench.reports.score_figures import (
     UNFINISHED,
+    accuracy_macro_f1_front,
     rank_diagram,
     scores_by_ratio,
     scores_by_setting,
@@ -23,9 +25,9 @@ from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.reports.exhibits import TITLES, Exhibit
 from c2tc_pipeline.reports.html import render_page
 from c2tc_pipeline.reports.markdown import ShownTable
-from c2tc_pipeline.reports.wording import counted, listed, shortened
+from c2tc_pipeline.reports.wording import counted, listed, share, shortened
 
-FIGURES = ("ratios", "bars", "lines", "worth", "seconds", "scaling", "none")
+FIGURES = ("ratios", "bars", "lines", "front", "worth", "seconds", "scaling", "none")
 
 
 def experiment_page(
@@ -60,6 +62,11 @@ def experiment_exhibits(figure: str, scores: pd.DataFrame, metrics: Sequence[str
             return [_variant_exhibit(scores, scored)]
         case "lines":
             return [_setting_exhibit(scores, _setting(scores), scored)]
+        case "front":
+            return [
+                _front_exhibit(scores, ratio)
+                for ratio in np.sort(scores.loc[scores["method"] != WHOLE, "ratio"].unique())
+            ]
         case "worth":
             return list(worth_exhibits(scores))
         case "seconds":
@@ -107,6 +114,17 @@ def _variant_exhibit(scores: pd.DataFrame, metrics: Sequence[str]) -> Exhibit:
         scores_by_variant(scores, metrics),
         f"Bars of the scores of each variant on {listed(scores['table'])}.",
         "Bars are means over the runs, the thin line at their end is one standard deviation to either side.",
+    )
+
+
+def _front_exhibit(scores: pd.DataFrame, ratio: float) -> Exhibit:
+    return Exhibit(
+        f"Accuracy and macro-F1 over class weights, {share(ratio)}",
+        accuracy_macro_f1_front(scores[scores["ratio"] == ratio]),
+        f"Accuracy against macro-F1 of {listed(scores['method'])} on {listed(scores['table'])}, by class weights.",
+        "Each dot is a mean over the runs for one weighting of the classes, in the order of the settings: from shares "
+        "of the condensed rows to shares of the source rows. A line above and to the right of another is better at "
+        "every trade between the two scores.",
     )
 
 

@@ -163,6 +163,29 @@ def scores_by_setting(scores: pd.DataFrame, setting: str, metrics: Sequence[str]
     return Picture(draw, height=max(30 + 260 * panel_rows(len(metrics)), legend_height(len(given))))
 
 
+def accuracy_macro_f1_front(scores: pd.DataFrame) -> Picture:
+    """Draw accuracy against macro-F1, one panel per table and model, one line per method through its variants."""
+    chosen = scores[(scores["method"] != WHOLE) & (scores["status"] == "ok")]
+    means = chosen.groupby(["table", "model", "method", "variant"], sort=False, as_index=False)[list(METRICS)].mean()
+    panels = list(dict.fromkeys(means[["table", "model"]].itertuples(index=False, name=None)))
+    given = looks(list(means["method"].unique()))
+
+    def draw(figure: Figure) -> None:
+        titles = [f"{table}, {model}" for table, model in panels]
+        for axes, (table, model) in zip(draw_panels(figure, titles), panels, strict=True):
+            panel = means[(means["table"] == table) & (means["model"] == model)]
+            for name, look in given.items():
+                line = panel[panel["method"] == name]
+                axes.plot(100 * line["accuracy"], 100 * line["macro_f1"], markersize=5, **look.style)
+            plain_axis(axes.xaxis)
+            plain_axis(axes.yaxis)
+        figure.supxlabel("accuracy, %", fontsize=12, color=FAINT_INK)
+        figure.supylabel("macro-F1, %", fontsize=12, color=FAINT_INK)
+        look_legend(figure, given)
+
+    return Picture(draw, height=max(30 + 260 * panel_rows(len(panels)), legend_height(len(given))))
+
+
 def _number_first(text: str) -> tuple[bool, float, str]:
     try:
         # Of "10:1" the first number counts.
