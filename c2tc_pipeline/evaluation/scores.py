@@ -92,12 +92,8 @@ class Trials:
         return any("original" in self.takes(model) for model in self.models)
 
 
-@dataclass(frozen=True)
-class ScoredRows:
-    """Training and test rows in one kind of columns; without training rows only the condensed rows are scored."""
-
-    whole: LabelledRows | None
-    test: LabelledRows
+Sides = dict[str, LabelledRows]
+"""Rows in one kind of columns by ``"train"`` and ``"test"``; without training rows only condensed rows are scored."""
 
 
 def evaluate(
@@ -180,19 +176,18 @@ def evaluate(
     trials = Trials(models, seeds, multiples, recipe, weighted, device)
     frames = {"test": _labelled(small, test, "test")}
     if train is not None:
-        frames["training"] = _labelled(small, train, "training")
-        if (frames["training"].codes == len(_classes(small))).any():
+        frames["train"] = _labelled(small, train, "training")
+        if (frames["train"].codes == len(_classes(small))).any():
             raise InputError(
                 "The training rows have a class that the condensed table lacks; give the rows that it was condensed "
                 "from."
             )
-    held = frames["test"]
-    test_rows = LabelledRows(small.encoder.encode_rows(held.X), held.codes)
-    rows = {"encoded": ScoredRows(_encoded_training(small, frames.get("training")), test_rows)}
+    rows = {"encoded": {"test": LabelledRows(small.encoder.encode_rows(frames["test"].X), frames["test"].codes)}}
+    if train is not None:
+        rows["encoded"]["train"] = _encoded_training(small, frames["train"])
     if trials.uses_original:
         features = original_features(small)
-        shown = {which: LabelledRows(found.X[features], found.codes) for which, found in frames.items()}
-        rows["original"] = ScoredRows(shown.get("training"), shown["test"])
+        rows["original"] = {side: LabelledRows(found.X[features], found.codes) for side, found in frames.items()}
     return score_rows(small, rows, trials, cache=cache, listener=listener)
 
 
@@ -202,7 +197,7 @@ def original_features(small: CondensedTable) -> list[str]:
     return [name for name in small.original.columns if name in used and name != small.label_name]
 
 
-def rows_to_score(small: CondensedTable, table: Table, encoded: EncodedRows, trials: Trials) -> dict[str, ScoredRows]:
+def rows_to_score(small: CondensedTable, table: Table, encoded: EncodedRows, trials: Trials) -> dict[str, Sides]:
     """Return the training and test rows by kind of columns; at most a million, or half of that in original columns."""
     places = sampled_numbers(len(encoded.X), seed=0, most=MAX_ROWS)
     codes = encoded.codes()
@@ -217,15 +212,13 @@ def rows_to_score(small: CondensedTable, table: Table, encoded: EncodedRows, tri
         (small.encoder.encode_rows(frame), codes) for frame, codes in _sampled_blocks(table, "test", kept, MAX_ROWS)
     ]
     test = LabelledRows(np.vstack([rows for rows, _ in blocks]), np.concatenate([codes for _, codes in blocks]))
-    found = {"encoded": ScoredRows(whole, test)}
+    found = {"encoded": {"train": whole, "test": test}}
     if trials.uses_original:
-        features = original_features(small)
-        sides = []
+        found["original"] = {}
         for side in ("train", "test"):
-            parts = list(_sampled_blocks(table, side, features, MAX_ORIGINAL_ROWS))
+            parts = list(_sampled_blocks(table, side, original_features(small), MAX_ORIGINAL_ROWS))
             frame = pd.concat([part for part, _ in parts], ignore_index=True)
-            sides.append(LabelledRows(frame, np.concatenate([codes for _, codes in parts])))
-        found["original"] = ScoredRows(*sides)
+            found["original"][side] = LabelledRows(frame, np.concatenate([codes for _, codes in parts]))
     return found
 
 
@@ -242,7 +235,7 @@ def _sampled_blocks(
 
 def score_rows(
     small: CondensedTable,
-    rows: dict[str, ScoredRows],
+    rows: dict[str, Sides],
     trials: Trials,
     *,
     cache: ContentCache | None = None,
@@ -256,7 +249,7 @@ def score_rows(
     own = {columns: _bare_rows(small, columns, weighted=trials.weighted) for columns in rows}
     pending = [
         (kind, columns, model, seed)
-        for kind in _training_sets(len(small), rows["encoded"].whole, trials.multiples)
+        for kind in _training_sets(len(small), rows["encoded"].get("train"), trials.multiples)
         for columns in rows
         for seed in trials.seeds
         for model in trials.models
@@ -275,12 +268,12 @@ def score_rows(
         found = {}
         for place in places:
             kind, columns, chosen, seed = pending[place]
-            training = _training_rows(kind, own[columns], rows[columns].whole, trials.multiples, seed)
+            training = _training_rows(kind, own[columns], rows[columns].get("train"), trials.multiples, seed)
             if kind == "condensed" and trials.expands(chosen):
                 if (columns, seed) not in expanded:
                     expanded = {(columns, seed): _expanded_rows(small, columns, seed, weighted=trials.weighted)}
                 training = expanded[columns, seed]
-            model, test = trials.make(chosen, seed), rows[columns].test
+            model, test = trials.make(chosen, seed), rows[columns]["test"]
             if isinstance(chosen, str):
                 name, trial = chosen, run_trial(model, training, test, classes=len(classes), cache=cache)
             else:
@@ -394,9 +387,7 @@ def _labelled(small: CondensedTable, frame: pd.DataFrame, which: str) -> Labelle
     return LabelledRows(rows, known_codes(rows[label], _classes(small)))
 
 
-def _encoded_training(small: CondensedTable, labelled: LabelledRows | None) -> LabelledRows | None:
+def _encoded_training(small: CondensedTable, labelled: LabelledRows) -> LabelledRows:
     """Return training rows encoded as when they were condensed: out of fold, by their positions in the source."""
-    if labelled is None:
-        return None
     labels, positions = _classes(small)[labelled.codes], labelled.X.index.to_numpy()
     return LabelledRows(small.encoder.encode_training(labelled.X, labels, row_ids=positions), labelled.codes)
