@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
@@ -94,7 +94,14 @@ def facts_of(table: Table) -> dict[str, Any]:
     }
 
 
+# Integers, then gaps only, then integers with gaps.
+SIZES = {"size": [1, 2, None, None, 3, None], "y": ["no", "yes"] * 3}
+OTHERS = {"amount": 0.5, "type_code": 1, "flag": [True, False] * 3, "job": "cook", "empty": None, "same": "x"}
+CHANGING = pd.DataFrame({**SIZES, **OTHERS}).astype(DTYPES)
+
+
 @given(tables, st.lists(st.integers(0, 60), max_size=6))
+@example(CHANGING, [2, 4])
 def test_any_division_into_blocks_gives_the_same_statistics(frame: pd.DataFrame, edges: list[int]) -> None:
     whole = outcome(lambda: facts_of(learn_table(Blocks.of_frame(frame), label="y")))
     parts = outcome(lambda: facts_of(learn_table(CutBlocks(in_blocks(frame, edges)), label="y")))
