@@ -40,21 +40,32 @@ class ContentCache:
         read: Callable[[Path], T],
     ) -> CacheLookup[T]:
         """Return the entry for a key, a hexadecimal hash; compute and store it if it is absent or damaged."""
-        entry = self._entry(kind, key)
-        damaged = entry.exists()
-        if damaged:
-            try:
-                verify_directory(entry, kind=kind)
-                return CacheLookup(read(entry), hit=True)
-            except Exception:
-                # Any exception: what libraries raise for unreadable files can't be enumerated.
-                discard_directory(entry)
+        damaged = self._entry(kind, key).exists()
+        found = self.get(kind, key, read=read)
+        if found is not None:
+            return CacheLookup(found, hit=True)
         value = compute()
-        # Another process may have stored an equal entry first; and a cache that can't be written (full, read-only)
-        # costs the next run time, not this run its result.
-        with contextlib.suppress(OSError, InputError):
-            publish_directory(entry, lambda path: write(value, path), kind=kind, settings={"key": key})
+        self.put(kind, key, value, write=write)
         return CacheLookup(value, hit=False, damaged=damaged)
+
+    def get(self, kind: str, key: str, *, read: Callable[[Path], T]) -> T | None:
+        """Return the entry for a key, or None if it is absent or damaged; a damaged one is removed."""
+        entry = self._entry(kind, key)
+        if not entry.exists():
+            return None
+        try:
+            verify_directory(entry, kind=kind)
+            return read(entry)
+        except Exception:
+            # Any exception: what libraries raise for unreadable files can't be enumerated.
+            discard_directory(entry)
+            return None
+
+    def put(self, kind: str, key: str, value: T, *, write: Callable[[T, Path], object]) -> None:
+        """Store an entry, if that is possible and no other process was first."""
+        # A cache that can't be written (full, read-only) costs the next run time, not this run its result.
+        with contextlib.suppress(OSError, InputError):
+            publish_directory(self._entry(kind, key), lambda path: write(value, path), kind=kind, settings={"key": key})
 
     def keep(self, kind: str, key: str, write: Callable[[Path], object]) -> Path:
         """Return the verified directory of the entry for a key, to be read in place; write it if needed."""

@@ -151,46 +151,22 @@ def condense_split(
     if cache is None:
         return compute()
     key = sampler_key(contender, ratio, seed, mix)
-    ending_key = hash_json([*key[:2], contender.settings, ratio, alike, time_limit, memory_limit])
-
-    def compute_or_end() -> Condensed:
-        known = _known_ending(cache, ending_key)
+    entry = hash_json([*key, split.visible])
+    found = cache.get("condensed_rows", entry, read=_read)
+    if found is None:
+        ending = hash_json([*key[:2], contender.settings, ratio, alike, time_limit, memory_limit])
+        known = cache.get("endings", ending, read=_read)
         if known is not None:
-            raise _Ended(replace(known, reason=f"{known.reason} on another split of this table"))
-        made = compute()
-        if made.status == OK:
-            return made
-        if made.status in (OUT_OF_TIME, OUT_OF_MEMORY):
-            cache.fetch("endings", ending_key, compute=lambda: made, write=_write, read=_read)
-        raise _Ended(made)
-
-    try:
-        entry = hash_json([*key, split.visible])
-        found = cache.fetch("condensed_rows", entry, compute=compute_or_end, write=_write, read=_read).value
-    except _Ended as ended:
-        return ended.made
-    if found.seconds > time_limit:
+            return replace(known, reason=f"{known.reason} on another split of this table")
+        found = compute()
+        if found.status == OK:
+            cache.put("condensed_rows", entry, found, write=_write)
+        elif found.status in (OUT_OF_TIME, OUT_OF_MEMORY):
+            cache.put("endings", ending, found, write=_write)
+    if found.status == OK and found.seconds > time_limit:
         # It was made under a longer limit.
         return Condensed({}, OUT_OF_TIME, found.seconds, reason=f"it took more than {time_limit:g} seconds")
     return found
-
-
-class _Ended(Exception):
-    """A condensation gave no rows, so that there is nothing to keep under its key."""
-
-    def __init__(self, made: Condensed) -> None:
-        super().__init__()
-        self.made = made
-
-
-def _known_ending(cache: ContentCache, key: str) -> Condensed | None:
-    def absent() -> Condensed:
-        raise LookupError
-
-    try:
-        return cache.fetch("endings", key, compute=absent, write=_write, read=_read).value
-    except LookupError:
-        return None
 
 
 def _condense(contender: Contender, split: EncodedSplit, ratio: float, seed: int, mix: ClassMix | None) -> Condensed:
