@@ -70,15 +70,10 @@ class ContentCache:
     def keep(self, kind: str, key: str, write: Callable[[Path], object]) -> Path:
         """Return the verified directory of the entry for a key, to be read in place; write it if needed."""
         entry = self._entry(kind, key)
-        if entry.exists():
-            try:
-                verify_directory(entry, kind=kind)
-                return entry
-            except (OSError, ValueError):
-                discard_directory(entry)
-        # Another process may have stored an equal entry first.
-        with contextlib.suppress(FileExistsError):
-            publish_directory(entry, write, kind=kind, settings={"key": key})
+        if self.get(kind, key, read=lambda directory: directory) is None:
+            # Another process may have stored an equal entry first.
+            with contextlib.suppress(FileExistsError):
+                publish_directory(entry, write, kind=kind, settings={"key": key})
         return entry
 
     def _entry(self, kind: str, key: str) -> Path:
