@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from c2tc_pipeline.cli.main import main
 from c2tc_pipeline_tests.sources.postgresql_server import PostgresServer, running_postgresql
-from c2tc_pipeline_tests.storage.places import Place
+from c2tc_pipeline_tests.storage.places import Place, place_of
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_server
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
@@ -88,8 +88,4 @@ def memory_place(tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture(params=["directory", "memory", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Each kind of storage."""
-    if request.param == "directory":
-        return Place(str(tmp_path / "root"), tmp_path)
-    chosen = request.getfixturevalue(f"{request.param}_place")
-    assert isinstance(chosen, Place)
-    return chosen
+    return place_of(request, tmp_path)

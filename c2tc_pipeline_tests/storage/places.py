@@ -65,6 +65,15 @@ class Place:
         self.store.backend.write_file(path, source)
 
 
+def place_of(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Return the place that a parametrised fixture names."""
+    if request.param == "directory":
+        return Place(str(tmp_path / "root"), tmp_path)
+    chosen = request.getfixturevalue(f"{request.param}_place")
+    assert isinstance(chosen, Place)
+    return chosen
+
+
 def publish(store: ArtefactStore, text: str = "old", key: str = "art", **options: Any) -> Published:
     """Publish two files; the settings repeat the text, so that a mixture of versions would be noticed."""
     return store.publish(key, writer_of(text), kind=KIND, settings={"text": text}, **options)

@@ -28,6 +28,7 @@ from c2tc_pipeline_tests.storage.places import (
     files_of,
     leftovers,
     manifest_path,
+    place_of,
     publish,
 )
 
@@ -35,11 +36,7 @@ from c2tc_pipeline_tests.storage.places import (
 @pytest.fixture(params=["directory", "memory", pytest.param("s3", marks=pytest.mark.faults)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Every kind of place; S3 is for the long tests, since it is asked many times here."""
-    if request.param == "directory":
-        return Place(str(tmp_path / "root"), tmp_path)
-    chosen = request.getfixturevalue(f"{request.param}_place")
-    assert isinstance(chosen, Place)
-    return chosen
+    return place_of(request, tmp_path)
 
 
 def test_every_damaged_file_is_named_with_its_reason(place: Place, store: ArtefactStore) -> None:
