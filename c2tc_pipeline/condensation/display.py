@@ -25,7 +25,7 @@ def describe(table: CondensedTable) -> str:
         [
             f"CondensedTable {_name(table)}: {_rows_in(table):,} rows -> {len(table):,}",
             f"  {table.label_name}: {shown}{more}",
-            f"  columns: {table.original.shape[1] - 1:,} in .original, {table.X.shape[1]:,} encoded in .X",
+            f"  columns: {table.original_rows.shape[1] - 1:,} in .original, {table.X.shape[1]:,} encoded in .X",
             f"  training rows: .expand() draws {_drawn(table):,} from the rows and their spread",
             f"  notices: {notices:,} in .notices" if notices else "  notices: none",
         ]
@@ -48,7 +48,7 @@ def html_card(table: CondensedTable) -> str:
         f"<p>{escape(verdict)}</p>" if verdict else "",
         classes.head(_CLASSES_SHOWN).to_html(index=False, border=0),
         f"<p>and {hidden:,} more classes</p>" if hidden > 0 else "",
-        table.original.head(_ROWS_SHOWN).to_html(index=False, border=0, max_cols=12),
+        table.original_rows.head(_ROWS_SHOWN).to_html(index=False, border=0, max_cols=12),
     ]
     return f"<div>{''.join(parts)}</div>"
 

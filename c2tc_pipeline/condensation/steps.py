@@ -15,14 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.defaults import check_least_rows
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.column_weights import choose_weights
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedRows
+from c2tc_pipeline.condensation.expand import expand_table
 from c2tc_pipeline.condensation.members import ColumnSummary, Votes, shown_columns
-from c2tc_pipeline.condensation.plan import AllocationPlan, check_least_rows
+from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
 from c2tc_pipeline.condensation.spread import CategoryShares, measure_spread
 from c2tc_pipeline.condensation.stages import StageClock
@@ -31,6 +33,8 @@ from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.storage.artefact import ScratchDirectory
+from c2tc_pipeline.tables.frames import in_type
+from c2tc_pipeline.tables.kinds import plain
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.statistics import Block
 from c2tc_pipeline.tables.table import Table
@@ -193,12 +197,12 @@ def assemble(
             encoded.X, encoded.edges, centers, clusters.codes, clusters.weights, int(condenser.random_state)
         )
         projection["label"] = table.labels(projection["label"].to_numpy()).to_numpy()
-        projection["label"] = projection["label"].astype(table.label_dtype)
+        projection["label"] = projection["label"].astype(plain(y).dtype)
         small = CondensedTable(
             X=pd.DataFrame(centers, columns=encoded.names),
             y=y,
             weight=pd.Series(clusters.weights, name="weight"),
-            original=pd.concat([*gathered.columns, y], axis=1),
+            original_rows=pd.concat([*gathered.columns, y], axis=1),
             spread=spread,
             members=gathered.membership,
             encoder=encoder,
@@ -305,7 +309,7 @@ def gather_members(
     columns = []
     for name, summary in summaries.items():
         if medoids or summary.is_constant:
-            values = summary.form(nearest[name].astype(example[name].dtype))
+            values = in_type(summary.form(nearest[name].astype(example[name].dtype)), example[name].dtype)
         else:
             values = summary.values(example[name], min_category_rows)
         columns.append(values.rename(name))
@@ -315,11 +319,11 @@ def gather_members(
 
 def repeated_rows(table: Table, small: CondensedTable, clusters: Clusters) -> RepeatedSearch:
     """Look for the condensed rows, and for the rows drawn by default, among the training rows, in one pass."""
-    X, y, _ = small.expand()
+    X, y, _ = expand_table(small, None)
     label = small.label_name
-    search = RepeatedSearch(small.original, pd.concat([X, y], axis=1), label, table.roles, table.statistics.kinds)
+    search = RepeatedSearch(small.original_rows, pd.concat([X, y], axis=1), label, table.roles, table.statistics.kinds)
     cursor = ClassCursor(np.concatenate([[0], np.cumsum(table.class_rows)]))
-    for block in table.rows("train", [name for name in small.original.columns if name != label]):
+    for block in table.rows("train", [name for name in small.original_rows.columns if name != label]):
         search.add(block.frame, clusters.members(cursor.places(block.codes)))
     return search
 

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.common.threads import one_blas_thread, side_by_side
 from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
 from c2tc_pipeline.encoding.part import Part
@@ -37,7 +38,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     roles: Mapping[str, Role | str] | None
-    random_state: int
+    random_state: RandomStateLike
     classes_: Any
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> TableEncoder:
@@ -79,7 +80,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             checked_overrides(columns, None, self.roles or {}),
             classes=1 if classes is None else len(classes),
             is_labelled=labels is not None,
-            seed=int(self.random_state),
+            seed=seed_of(self.random_state),
         )
         if not statistics.kept:
             raise InputError(

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from c2tc_pipeline.common.seeds import RandomStateLike
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows
@@ -110,7 +111,11 @@ class LabelEncoder(TableEncoder):
     """
 
     def __init__(
-        self, numeric: str = "minmax", *, roles: Mapping[str, Role | str] | None = None, random_state: int = 0
+        self,
+        numeric: str = "minmax",
+        *,
+        roles: Mapping[str, Role | str] | None = None,
+        random_state: RandomStateLike = 0,
     ) -> None:
         self.numeric = numeric
         self.roles = roles

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from c2tc_pipeline.common.seeds import RandomStateLike
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
@@ -116,7 +117,7 @@ class OneHotPcaEncoder(TableEncoder):
         *,
         max_categories: int = 1000,
         roles: Mapping[str, Role | str] | None = None,
-        random_state: int = 0,
+        random_state: RandomStateLike = 0,
     ) -> None:
         self.numeric = numeric
         self.max_categories = max_categories

@@ -21,6 +21,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.encoded import EncodedRows
+from c2tc_pipeline.condensation.expand import expand_table
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.metrics import ALL_METRICS, Scores
@@ -199,7 +200,7 @@ def evaluate(
 def original_features(small: CondensedTable) -> list[str]:
     """Return the source columns that the encoder uses, which models on original columns get."""
     used = set(small.encoder.feature_names_in_)
-    return [name for name in small.original.columns if name in used and name != small.label_name]
+    return [name for name in small.original_rows.columns if name in used and name != small.label_name]
 
 
 def rows_to_score(small: CondensedTable, table: Table, encoded: EncodedRows, trials: Trials) -> dict[str, ScoredRows]:
@@ -318,14 +319,14 @@ def score_rows(
 
 def _bare_rows(small: CondensedTable, columns: str, *, weighted: bool) -> LabelledRows:
     """Return the condensed rows in one kind of columns."""
-    X = _features(small, small.X if columns == "encoded" else small.original, columns)
+    X = _features(small, small.X if columns == "encoded" else small.original_rows, columns)
     weights = small.training_weight.to_numpy() if weighted else None
     return LabelledRows(X, np.searchsorted(_classes(small), plain(small.y).to_numpy()), weights)
 
 
 def _expanded_rows(small: CondensedTable, columns: str, seed: int, *, weighted: bool) -> LabelledRows:
     """Return rows drawn from the condensed table in one kind of columns."""
-    X, y, weight = small.expand(space=columns, random_state=seed)
+    X, y, weight = expand_table(small, None, space=columns, random_state=seed)
     codes = np.searchsorted(_classes(small), plain(y).to_numpy())
     return LabelledRows(_features(small, X, columns), codes, weight.to_numpy() if weighted else None)
 

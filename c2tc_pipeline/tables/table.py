@@ -19,6 +19,7 @@ from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import LARGE_CELLS, Blocks, arrow_batch
+from c2tc_pipeline.tables.frames import in_type
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.labels import LabelGatherer
 from c2tc_pipeline.tables.roles import ColumnRole, Role, checked_overrides
@@ -112,7 +113,7 @@ class Table:
 
     def labels(self, codes: np.ndarray) -> pd.Series[Any]:
         """Return the labels of class numbers, as a column of the label's name and type."""
-        return pd.Series(self.classes[codes], name=self.label).astype(self.label_dtype)
+        return in_type(pd.Series(self.classes[codes], name=self.label), self.label_dtype)
 
     def split_frame(self) -> pd.DataFrame:
         """Return ``source_row`` and ``side`` of every row, for people."""
