@@ -31,6 +31,12 @@ def checked_ratio(ratio: float) -> float:
     return ratio
 
 
+def check_rows(rows: Any) -> None:
+    """Refuse what is no number of condensed rows."""
+    if not isinstance(rows, Integral) or isinstance(rows, bool) or rows < 1:
+        raise InputError(f"A budget of {rows!r} condensed rows does not fit: it must be an integer from 1 up.")
+
+
 def check_choice(what: str, value: Any, known: Sequence[str]) -> None:
     """Refuse a value that is none of the known ones."""
     if value not in known:

@@ -107,7 +107,7 @@ def in_type(values: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
             return values.dt.to_period(dtype.freq)
         if pd.api.types.is_extension_array_dtype(dtype):
             return values.astype(dtype)
-        if dtype != object and (values == (cast := values.astype(dtype))).all():
+        if not pd.api.types.is_object_dtype(dtype) and (values == (cast := values.astype(dtype))).all():
             return cast
     return values
 

@@ -6,27 +6,17 @@ The rules look at the values first, and at the column's name only where integers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
+from c2tc_pipeline.tables.given_roles import Role, checked_overrides
 from c2tc_pipeline.tables.kinds import Kind
-
-
-class Role(StrEnum):
-    """What a column is used for."""
-
-    NUMERIC = "numeric"
-    STRING = "string"
-    CODE = "code"
-    DROP = "drop"
 
 
 @dataclass(frozen=True)
@@ -102,25 +92,6 @@ def infer_roles(
 
     names = [name for name in frame.columns if name != label]
     return dict(zip(names, side_by_side([partial(decide, name) for name in names]), strict=True))
-
-
-def checked_overrides(
-    columns: Sequence[str], label: str | None, overrides: Mapping[str, Role | str]
-) -> dict[str, Role]:
-    """Return the roles that the user gave; refuse unknown columns, unknown roles and the label."""
-    known = [name for name in columns if name != label]
-    given = {}
-    for name, role in overrides.items():
-        if name == label:
-            raise InputError(f"Column {name!r} is the label and can't have a role; remove it from the roles.")
-        if name not in known:
-            raise InputError(f"There is no column {name!r} to give a role to; {closest(name, known)}.")
-        try:
-            given[name] = Role(role)
-        except ValueError:
-            choices = ", ".join(choice.value for choice in Role)
-            raise InputError(f"Column {name!r} can't have the role {str(role)!r}; choose one of: {choices}.") from None
-    return given
 
 
 def gatherer_of(name: str, given: Role | None, *, facts_only: bool = False) -> ColumnGatherer:
