@@ -26,8 +26,9 @@ REPRESENTATIVES = ("centroid", "medoid")
 
 def checked_ratio(ratio: float) -> float:
     """Return the ratio, or raise InputError if it is not in (0, 1]."""
-    if not 0 < ratio <= 1:
-        raise InputError(f"Ratio is {ratio:g}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
+    if not isinstance(ratio, Real) or not 0 < float(ratio) <= 1:
+        shown = f"{float(ratio):g}" if isinstance(ratio, Real) else repr(ratio)
+        raise InputError(f"Ratio is {shown}, but must be above 0 and at most 1 (0.001 keeps one row in a thousand).")
     return ratio
 
 
@@ -66,5 +67,5 @@ def check_column_weights(wanted: Any) -> None:
     if wanted not in ("auto", "none") if isinstance(wanted, str) else not isinstance(wanted, Mapping):
         raise InputError(f"column_weights is {wanted!r}; choose 'auto', 'none' or a mapping of columns to numbers.")
     for name, value in wanted.items() if isinstance(wanted, Mapping) else ():
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < float("inf"):
             raise InputError(f"The weight of column {name!r} is {value!r}, but must be a number above 0.")

@@ -140,7 +140,10 @@ def condense(
     check_least_rows(min_category_rows, "centroid", name="min_category_rows")
     check_column_weights(column_weights)
     check_engine(engine)
-    roles = {**(dict(encoder.roles or {}) if encoder is not None else {}), **(roles or {})}
+    if encoder is not None and (isinstance(encoder, type) or not hasattr(encoder, "fit_statistics")):
+        raise InputError(f"The encoder is {encoder!r}; give an encoder of this package, such as HybridEncoder().")
+    if isinstance(roles, Mapping | None):
+        roles = {**((encoder.roles or {}) if encoder is not None else {}), **(roles or {})}
     if isinstance(data, str | os.PathLike):
         check_columns(open_source(data).header().columns, label, roles)
         blocks, kind = Blocks.of_source(data), None

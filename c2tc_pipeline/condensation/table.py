@@ -280,13 +280,18 @@ def read_summary(directory: Path) -> dict[str, Any]:
 
 
 def _storable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame for Parquet, which can't hold categories that are intervals: these become text."""
-    intervals = {
-        name: column.cat.rename_categories(column.cat.categories.astype(str))
-        for name, column in frame.items()
-        if isinstance(column.dtype, pd.CategoricalDtype) and isinstance(column.cat.categories, pd.IntervalIndex)
-    }
-    return frame.assign(**intervals) if intervals else frame
+    """Return a frame that pandas reads back: intervals become text, and Arrow types without a name plain values."""
+    changed = {}
+    for name, column in frame.items():
+        dtype = column.dtype
+        if isinstance(dtype, pd.CategoricalDtype) and isinstance(dtype.categories, pd.IntervalIndex):
+            changed[name] = column.cat.rename_categories(dtype.categories.astype(str))
+        elif isinstance(dtype, pd.ArrowDtype):
+            try:
+                pd.api.types.pandas_dtype(str(dtype))
+            except (TypeError, NotImplementedError):
+                changed[name] = plain(column)
+    return frame.assign(**changed) if changed else frame
 
 
 def _plain(value: Any) -> Any:

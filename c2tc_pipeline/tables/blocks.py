@@ -180,11 +180,9 @@ def _without_odd_columns(frame: pd.DataFrame) -> pd.DataFrame:
             raise InputError(
                 f"Column {str(frame.columns[position])!r} holds intervals; convert it to a category or to text first."
             )
-    sparse = [position for position, dtype in enumerate(frame.dtypes) if isinstance(dtype, pd.SparseDtype)]
-    if sparse:
-        frame = frame.copy(deep=False)
-        for position in sparse:
-            frame.isetitem(position, frame.iloc[:, position].sparse.to_dense())
+        if isinstance(dtype, pd.SparseDtype):
+            frame = frame.copy(deep=False)
+            frame.isetitem(position, frame.iloc[:, position].astype(dtype.subtype))
     return frame
 
 

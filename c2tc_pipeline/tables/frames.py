@@ -72,14 +72,16 @@ def as_pandas(data: Any, what: str = "The table") -> tuple[pd.DataFrame, FrameKi
     package = type(data).__module__.partition(".")[0]
     if package == "polars" and hasattr(data, "collect"):
         raise InputError(f"{what} is a polars LazyFrame, which has no rows yet; call collect() on it first.")
-    if not is_table(data):
-        raise InputError(
-            f"{what} is of the type {type(data).__name__}; give a DataFrame of pandas or polars, a pyarrow table, or "
-            "another object with the Arrow C stream interface."
-        )
     import pyarrow as pa
 
-    table = pa.RecordBatchReader.from_stream(data).read_all().replace_schema_metadata(None)
+    try:
+        table = pa.RecordBatchReader.from_stream(data).read_all().replace_schema_metadata(None)
+    except (TypeError, pa.ArrowInvalid):
+        # A column has the interface, too, but is no table.
+        raise InputError(
+            f"{what} is of the type {type(data).__name__}; give a DataFrame of pandas or polars, a pyarrow table, or "
+            "another table with the Arrow C stream interface."
+        ) from None
     refuse_duplicate_columns(table.column_names, "the table")
     if package == "polars":
         kind = FrameKind("polars", dict(data.schema))

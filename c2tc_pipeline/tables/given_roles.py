@@ -21,6 +21,8 @@ def checked_overrides(
     columns: Sequence[str], label: str | None, overrides: Mapping[str, Role | str]
 ) -> dict[str, Role]:
     """Return the roles that the user gave; refuse unknown columns, unknown roles and the label."""
+    if not isinstance(overrides, Mapping):
+        raise InputError(f"The roles are {overrides!r}, but must be given by column, such as {{'zip': 'code'}}.")
     known = [name for name in columns if name != label]
     given = {}
     for name, role in overrides.items():
