@@ -24,6 +24,7 @@ from c2tc_pipeline.common.defaults import (
     checked_ratio,
 )
 from c2tc_pipeline.common.devices import DEVICES, check_engine
+from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.sources.addresses import open_source

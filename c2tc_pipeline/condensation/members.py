@@ -224,6 +224,7 @@ class ColumnSummary:
         self._as_text = kind is Kind.MIXED and column.role is Role.STRING
         self._gathered = MemberMeans(size) if column.role is Role.NUMERIC else MemberVotes(size)
         self._decimal_places: int | None = None
+        self._present: pd.Series[Any] | None = None
 
     def form(self, series: pd.Series[Any]) -> pd.Series[Any]:
         """Return cells as they are shown: those of mixed types as text."""
@@ -234,6 +235,8 @@ class ColumnSummary:
         if isinstance(self._gathered, MemberMeans):
             found = [places for places in (self._decimal_places, decimal_places(series)) if places is not None]
             self._decimal_places = max(found, default=None)
+            if self._present is None and series.dtype == object and series.notna().any():
+                self._present = series.dropna().iloc[:1]
         self._gathered.add(self.form(series), members, member_rows)
 
     def values(self, example: pd.Series[Any], least: int = 1) -> pd.Series[Any]:
@@ -243,7 +246,9 @@ class ColumnSummary:
         means = self._gathered.means()
         if self._kind is Kind.INTEGER:
             means = np.round(means)
-        return in_own_units(means, example, self._kind, self._decimal_places)
+        # Of Python's objects only a value tells the type.
+        like = example if self._present is None else self._present
+        return in_own_units(means, like, self._kind, self._decimal_places)
 
     @property
     def has_votes(self) -> bool:
