@@ -5,7 +5,6 @@ Mistakes are reported before scikit-learn and torch are imported, which takes se
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -145,7 +144,7 @@ def condense(
         raise InputError(f"The encoder is {encoder!r}; give an encoder of this package, such as HybridEncoder().")
     if isinstance(roles, Mapping | None):
         roles = {**((encoder.roles or {}) if encoder is not None else {}), **(roles or {})}
-    if isinstance(data, str | os.PathLike):
+    if isinstance(data, str | Path):
         check_columns(open_source(data).header().columns, label, roles)
         blocks, kind = Blocks.of_source(data), None
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def html_card(table: CondensedTable) -> str:
 
 def _heaviest_rows(table: CondensedTable) -> pd.DataFrame:
     """Return the rows that stand for most source rows, of each of the largest classes, the label first."""
-    codes = pd.Series(range(len(table.classes))).repeat(table.allocation.counts).to_numpy()
+    codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
     heaviest = table.weight.reset_index(drop=True).groupby(codes).idxmax()
     rows = table.original_rows.iloc[heaviest.loc[table.weight.groupby(codes).sum().nlargest(_ROWS_SHOWN).index]]
     shown = rows[[table.label_name, *rows.columns.drop(table.label_name)[:_COLUMNS_SHOWN]]]

@@ -17,6 +17,7 @@ import pandas as pd
 
 from c2tc_pipeline.common.defaults import check_least_rows
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.column_weights import choose_weights
@@ -150,12 +151,12 @@ def encode(encoder: TableEncoder, table: Table, *, origin: str = "", progress: P
 
 
 def weigh_columns(
-    encoded: EncodedRows, encoder: TableEncoder, wanted: str | Mapping[str, float], *, seed: int
+    encoded: EncodedRows, encoder: TableEncoder, wanted: str | Mapping[str, float], *, seed: RandomStateLike
 ) -> EncodedRows:
     """Return the encoded rows with the weights of their columns in distances."""
     sources = list(encoder.sources().values())
     weights = choose_weights(
-        encoded.rows, encoded.edges, sources, wanted, validation=encoded.validation, seed=int(seed)
+        encoded.rows, encoded.edges, sources, wanted, validation=encoded.validation, seed=seed_of(seed)
     )
     return replace(encoded, weights=weights)
 
@@ -194,7 +195,7 @@ def assemble(
         spread = replace(measured, shares=shares, means=clusters.centers if medoids else None)
         y = table.labels(clusters.codes)
         projection = project(
-            encoded.X, encoded.edges, centers, clusters.codes, clusters.weights, int(condenser.random_state)
+            encoded.X, encoded.edges, centers, clusters.codes, clusters.weights, seed_of(condenser.random_state)
         )
         projection["label"] = table.labels(projection["label"].to_numpy()).to_numpy()
         projection["label"] = projection["label"].astype(plain(y).dtype)

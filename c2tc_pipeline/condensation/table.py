@@ -211,8 +211,10 @@ class CondensedTable:
         taken = [*self.X.columns, *self.original_rows.columns]
         weight, training_weight = weight_column(taken), weight_column(taken, "training_weight")
         weights = [self.weight.rename(weight), self.training_weight.rename(training_weight)]
-        for name, rows in {"condensed": [self.X, self.y], "condensed_original": [self.original_rows]}.items():
-            write_parquet(_storable(pd.concat([*rows, *weights], axis=1)), directory / f"{name}.parquet")
+        encoded = pd.concat([self.X, self.y, *weights], axis="columns")
+        write_parquet(_storable(encoded), directory / "condensed.parquet")
+        original = pd.concat([self.original_rows, *weights], axis="columns")
+        write_parquet(_storable(original), directory / "condensed_original.parquet")
         if isinstance(self.members, StoredMembership):
             self.members.copy_to(directory / "membership.parquet")
         else:
@@ -281,16 +283,16 @@ def read_summary(directory: Path) -> dict[str, Any]:
 
 def _storable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame that pandas reads back: intervals become text, and Arrow types without a name plain values."""
-    changed = {}
+    changed: dict[str, pd.Series[Any]] = {}
     for name, column in frame.items():
         dtype = column.dtype
         if isinstance(dtype, pd.CategoricalDtype) and isinstance(dtype.categories, pd.IntervalIndex):
-            changed[name] = column.cat.rename_categories(dtype.categories.astype(str))
+            changed[str(name)] = column.cat.rename_categories(dtype.categories.astype(str).tolist())
         elif isinstance(dtype, pd.ArrowDtype):
             try:
                 pd.api.types.pandas_dtype(str(dtype))
             except (TypeError, NotImplementedError):
-                changed[name] = plain(column)
+                changed[str(name)] = plain(column)
     return frame.assign(**changed) if changed else frame
 
 

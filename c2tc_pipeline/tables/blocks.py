@@ -182,7 +182,7 @@ def _without_odd_columns(frame: pd.DataFrame) -> pd.DataFrame:
             )
         if isinstance(dtype, pd.SparseDtype):
             frame = frame.copy(deep=False)
-            frame.isetitem(position, frame.iloc[:, position].astype(dtype.subtype))
+            frame.isetitem(position, frame.iloc[:, position].astype(dtype.subtype).array)
     return frame
 
 

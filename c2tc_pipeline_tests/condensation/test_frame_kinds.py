@@ -66,7 +66,7 @@ COLUMNS: dict[str, Callable[[np.ndarray], pd.Series]] = {
     "timestamp[pyarrow]": arrow(moments, pa.timestamp("us", "UTC")),
     "date32[pyarrow]": arrow(lambda numbers: [DAYS[number] for number in numbers], pa.date32()),
     "timedelta64[ms]": lambda numbers: pd.Series(pd.to_timedelta(numbers, unit="h")).dt.as_unit("ms"),
-    "period": lambda numbers: pd.Series(pd.PeriodIndex.from_ordinals(numbers, freq="M")),
+    "period": lambda numbers: pd.Series(pd.period_range("2024-01", periods=9, freq="M")[numbers]),
     "date": lambda numbers: pd.Series([DAYS[number] for number in numbers], dtype=object),
     "datetime": lambda numbers: pd.Series([datetime.datetime(2024, 1, 1 + n) for n in numbers], dtype=object),
     "decimal": lambda numbers: pd.Series([Decimal(int(number)) / 8 for number in numbers], dtype=object),
