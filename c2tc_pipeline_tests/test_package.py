@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 import tomllib
@@ -125,6 +126,54 @@ def test_help_answers_without_heavy_imports() -> None:
     printed = run_python(code, *commands).strip()
     assert printed.count("Usage: c2tc") == len(commands) - 1
     assert printed.splitlines()[-1] == "[]"
+
+
+MISTAKES = """
+import json, sys
+from c2tc_pipeline import condense
+from c2tc_pipeline.cli.main import main
+from c2tc_pipeline.common.errors import InputError
+source, commands = sys.argv[1], json.loads(sys.argv[2])
+for command in commands:
+    try:
+        main(command.split(), prog_name='c2tc')
+    except SystemExit as end:
+        print(end.code)
+for mistake in [{'label': 'incom'}, {'ratio': 2}, {'rows': 0}, {'roles': {'age': 'colour'}}, {'allocation': 'fair'},
+                {'strings': 'guess'}, {'gamma': 3}, {'random_state': -1}, {'data': 'none.csv'}, {'data': 7}]:
+    try:
+        condense(**{'data': source, 'label': 'income', **mistake})
+    except InputError:
+        print(2)
+print([name for name in ('torch', 'sklearn', 'dagster', 'matplotlib') if name in sys.modules])
+"""
+
+
+def test_mistakes_are_reported_before_the_heavy_imports(tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("age,income\n1,a\n2,b\n3,a\n", encoding="utf-8")
+    catalogue = tmp_path / "catalog.yaml"
+    catalogue.write_text("tables: {people: {source: people.csv, label: incom}}", encoding="utf-8")
+    table, named = f"condense {people} --out small", f"condense --catalogue {catalogue} --out small"
+    commands = [
+        "condense none.csv --label income --out small",
+        f"{table} --label incom",
+        *(f"{table} --label income {option}" for option in ("--ratio 2", "--rows 0", "--gamma 3", "--role age=colour")),
+        *(f"{table} --label income {option}" for option in ("--role aeg=code", "--engine spark", f"--out {people}")),
+        f"{table} --label income --representative medoid --min-rows-per-condensed-row 3",
+        *(f"{named} --table {name}" for name in ("people", "persons")),
+        f"run --catalogue {catalogue} --table persons",
+        f"run --catalogue {catalogue} --ratio 0.5",
+        *(
+            f"{command} {folder}"
+            for command in ("expand --out o.parquet", "forget --ids i")
+            for folder in ("no", "data")
+        ),
+        f"tables {catalogue}",
+    ]
+    printed = run_python(MISTAKES, str(people), json.dumps(commands)).splitlines()
+    assert printed[-1] == "[]"
+    assert [line for line in printed if line.isdigit()] == ["2"] * (len(commands) + 10)
 
 
 def test_public_names() -> None:

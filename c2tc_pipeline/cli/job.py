@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from c2tc_pipeline.clustering.engines import open_engine
+from c2tc_pipeline.common.devices import resolve_device
 from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.condensation.expand import expanded_frame
 from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
@@ -49,7 +50,8 @@ def condense_to_directory(
     keeps autoencoder weights, loss curves and scores.
     """
     check_target(out, kind=ARTEFACT_KIND, replace=True)
-    # A cluster that can't be reached is an error before the table is read.
+    # A device that is not there and a cluster that can't be reached are errors before the table is read.
+    resolve_device(spec.settings.device)
     with open_engine(spec.settings.engine):
         pass
     clock = StageClock(listener)
@@ -114,15 +116,17 @@ def expand_to_file(directory: Path, out: Path, *, rows: int | None, space: str, 
     return len(drawn)
 
 
-def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, source: str | None = None) -> Forgotten:
-    """Make a directory that ``c2tc condense`` wrote forget source rows; all of it or nothing."""
-    if not directory.is_dir():
-        raise InputError(f"There is no directory {str(directory)!r}; name one that c2tc condense wrote.")
+def forget_in_directory(
+    directory: Path, wanted: dict[int, str], ids: Path, *, key: str | None = None, source: str | None = None
+) -> Forgotten:
+    """Make a directory that ``c2tc condense`` wrote forget source rows; all of it or nothing.
+
+    ``wanted`` are the ids by their line in the file ``ids``.
+    """
     # Before the table is read: whatever comes in its place from here on is not what is replaced.
     manifest = read_manifest(directory)
     check_target(directory, kind=ARTEFACT_KIND, replace=True)
     table = CondensedTable.load(directory)
-    wanted = read_ids(ids)
     address, digest = source or table.summary.get("source"), table.summary.get("source_digest")
     if address is None or digest is None:
         raise InputError(
@@ -150,22 +154,6 @@ def forget_in_directory(directory: Path, ids: Path, *, key: str | None = None, s
 
     if found.rows:
         publish_directory(directory, write, kind=ARTEFACT_KIND, replace=True, instead_of=manifest)
-    return found
-
-
-def read_ids(path: Path) -> dict[int, str]:
-    """Return the ids in a file by their line, counted from 1; empty lines are left out."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(f"The file {path} is not UTF-8 text; write one id a line.") from None
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}; name one with an id a line.") from None
-    except OSError:
-        raise InputError(f"The file {path} can't be read; check that it is a file and its permissions.") from None
-    found = {number: line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
-    if not found:
-        raise InputError(f"The file {path} holds no id; write one a line.")
     return found
 
 

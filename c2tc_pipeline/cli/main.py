@@ -10,6 +10,7 @@ import gc as garbage
 import io
 import json
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ import click
 from c2tc_pipeline import __version__
 from c2tc_pipeline.cli.pipeline import run, ui
 from c2tc_pipeline.cli.storage import expand, forget, gc, verify
-from c2tc_pipeline.common.defaults import CATALOGUE, checked_ratio
+from c2tc_pipeline.common.defaults import CATALOGUE, check_gamma, check_least_rows, check_rows, checked_ratio
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
 
@@ -187,15 +188,23 @@ def condense(
         check_engine(str(choices["engine"]))
     if evaluate and not (split or group_duplicates):
         raise InputError("--evaluate tests on rows that nothing else has seen; add --split, which keeps some aside.")
-    spec = _described(file, table_name, catalogue, label)
     changes: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
+    if rows is not None:
+        check_rows(rows)
     if seed is not None:
         changes["seed"] = seed
     if gamma is not None:
         changes["gamma"] = _gamma(gamma)
+    check_least_rows(changes.get("min_rows_per_condensed_row", 1), changes.get("representative", "centroid"))
+    given = _roles(roles)
+    if table_name is None and file and label:
+        _check_source(file, label, given, out)
+    spec = _described(file, table_name, catalogue, label)
+    if table_name is not None:
+        _check_source(spec.source, spec.label, {**spec.roles, **given}, out)
     spec = spec.model_copy(
         update={
-            "roles": {**spec.roles, **_roles(roles)},
+            "roles": {**spec.roles, **given},
             "settings": spec.settings.model_copy(update=changes),
             "split": spec.split.model_copy(update={"group_duplicates": True}) if group_duplicates else spec.split,
         }
@@ -274,6 +283,17 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
     return TableSpec(name="table", source=file, label=label, ratios=(0.01,))
 
 
+def _check_source(address: str, label: str, roles: Mapping[str, str], out: Path) -> None:
+    """Refuse a source, columns or an output directory that can't be used, before the heavy imports."""
+    from c2tc_pipeline.condensation import ARTEFACT_KIND
+    from c2tc_pipeline.sources.addresses import open_source
+    from c2tc_pipeline.storage.artefact import check_target
+    from c2tc_pipeline.tables.given_roles import check_columns
+
+    check_columns(open_source(address).header().columns, label, roles)
+    check_target(out, kind=ARTEFACT_KIND, replace=True)
+
+
 def _roles(assignments: tuple[str, ...]) -> dict[str, str]:
     roles = {}
     for assignment in assignments:
@@ -288,9 +308,11 @@ def _gamma(text: str) -> float | str:
     if text == "auto":
         return text
     try:
-        return float(text)
+        gamma: float | str = float(text)
     except ValueError:
-        raise InputError(f"gamma is {text!r}, but must be a number between 0 and 1, or 'auto'.") from None
+        gamma = text
+    check_gamma(gamma)
+    return gamma
 
 
 if __name__ == "__main__":

@@ -66,20 +66,23 @@ def run(
 
     What is up to date is not made again: same source, settings and algorithms.
     """
+    from c2tc_pipeline.tables.catalogue import chosen_cells, load_catalogue
+
+    # Mistakes are reported before Dagster is imported, which takes seconds.
+    chosen = chosen_cells(load_catalogue(catalogue.absolute()), table, ratio)
+
     from rich.console import Console
 
     from c2tc_pipeline.pipeline.formats import PAGE_NAME
-    from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells
+    from c2tc_pipeline.pipeline.instance import Workplace
     from c2tc_pipeline.pipeline.run_events import RunLines, progress_console, scores_table
     from c2tc_pipeline.pipeline.runner import read_results, run_tables
     from c2tc_pipeline.reports.verdict import verdict
 
     place = Workplace(catalogue, storage, home)
-    tables = place.tables()
-    chosen = chosen_cells(tables, table, ratio)
     try:
         with RunLines(progress_console()) as lines:
-            done, board = run_tables(place, tables, chosen, out, lines, force=force)
+            done, board = run_tables(place, place.tables(), chosen, out, lines, force=force)
     except KeyboardInterrupt:
         click.echo("Error: Interrupted; what was finished before is stored, and nothing of the rest.", err=True)
         sys.exit(130)

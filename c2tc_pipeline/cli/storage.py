@@ -144,9 +144,12 @@ def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_j
       c2tc forget small --ids rows.txt
       c2tc forget small --ids persons.txt --key person_id
     """
+    _check_condensed(directory)
+    wanted = read_ids(ids)
+
     from c2tc_pipeline.cli.job import forget_in_directory
 
-    found = forget_in_directory(directory, ids, key=key, source=source)
+    found = forget_in_directory(directory, wanted, ids, key=key, source=source)
     if as_json:
         click.echo(json.dumps({**found.counts(), "rows_in": len(found.table.membership), "rows_out": len(found.table)}))
         return
@@ -198,16 +201,41 @@ def expand(directory: Path, rows: int | None, out: Path, space: str, class_mix: 
     Example:
       c2tc expand small --rows 20000 --out train.parquet
     """
-    if not directory.is_dir():
-        raise InputError(f"There is no directory {str(directory)!r}; name one that c2tc condense wrote.")
+    _check_condensed(directory)
     if out.exists():
         raise InputError(f"Output {str(out)!r} exists; choose another name or remove it.")
     if not out.parent.is_dir():
         raise InputError(f"Output {str(out)!r} can't be made: there is no folder {str(out.parent)!r}; create it.")
+
     from c2tc_pipeline.cli.job import expand_to_file
 
     written = expand_to_file(directory, out, rows=rows, space=space, class_mix=class_mix, seed=seed)
     click.echo(f"Written: {out} ({written:,} rows)")
+
+
+def _check_condensed(directory: Path) -> None:
+    """Refuse a directory that c2tc condense did not write, before the heavy imports."""
+    from c2tc_pipeline.storage.artefact import read_manifest
+
+    if not directory.is_dir():
+        raise InputError(f"There is no directory {str(directory)!r}; name one that c2tc condense wrote.")
+    read_manifest(directory)
+
+
+def read_ids(path: Path) -> dict[int, str]:
+    """Return the ids in a file by their line, counted from 1; empty lines are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"The file {path} is not UTF-8 text; write one id a line.") from None
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}; name one with an id a line.") from None
+    except OSError:
+        raise InputError(f"The file {path} can't be read; check that it is a file and its permissions.") from None
+    found = {number: line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
+    if not found:
+        raise InputError(f"The file {path} holds no id; write one a line.")
+    return found
 
 
 def _counted(number: int, noun: str) -> str:

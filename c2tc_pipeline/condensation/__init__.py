@@ -4,9 +4,12 @@ What belongs here: the method end to end, its result, and how the result looks i
 how good the result is (see :mod:`c2tc_pipeline.evaluation`) and how it is shown (:mod:`c2tc_pipeline.reports`).
 """
 
-CONDENSED_VERSION = 9
+CONDENSED_VERSION = 10
 """Raise it when the same clusters give another condensed table."""
 WEIGHTS_VERSION = 1
 """Raise it when the same rows get other column weights."""
 EXPANSION_VERSION = 1
 """Raise it when the same condensed table gives other training rows."""
+
+ARTEFACT_KIND = "condensed-table"
+"""What manifests of saved condensed tables call them."""

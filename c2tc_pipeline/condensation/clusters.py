@@ -23,8 +23,6 @@ from c2tc_pipeline.condensation.stages import StageClock
 # Rows read at once to compute means.
 _PART_ROWS = 65_536
 
-REPRESENTATIVES = ("centroid", "medoid")
-
 
 class SingletonWarning(UserWarning):
     """Some condensed rows stand for one source row each, and so repeat a real record."""

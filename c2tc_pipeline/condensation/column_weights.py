@@ -19,6 +19,7 @@ from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.kernels import make_kernel
 from c2tc_pipeline.clustering.rows import RowSource
+from c2tc_pipeline.common.defaults import check_column_weights
 from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.condensation.expand import draw_encoded
@@ -69,19 +70,6 @@ class ColumnWeights:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what :meth:`to_dict` returned."""
         return cls(**{**values, "factors": tuple(values["factors"])})
-
-
-def check_column_weights(wanted: Any) -> None:
-    """Refuse what is neither ``"auto"``, ``"none"`` nor a mapping of columns to positive numbers."""
-    if isinstance(wanted, str):
-        if wanted not in ("auto", "none"):
-            raise InputError(f"column_weights is {wanted!r}; choose 'auto', 'none' or a mapping of columns to numbers.")
-        return
-    if not isinstance(wanted, Mapping):
-        raise InputError(f"column_weights is {wanted!r}; choose 'auto', 'none' or a mapping of columns to numbers.")
-    for name, value in wanted.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise InputError(f"The weight of column {name!r} is {value!r}, but must be a number above 0.")
 
 
 def choose_weights(

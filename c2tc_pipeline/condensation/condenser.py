@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,26 +15,32 @@ from sklearn.utils.validation import check_is_fitted
 
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.clustering.rows import RowSource
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.clusters import (
+from c2tc_pipeline.common.defaults import (
     REPRESENTATIVES,
+    check_choice,
+    check_column_weights,
+    check_least_rows,
+)
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.seeds import RandomStateLike, generator_of, seed_of
+from c2tc_pipeline.condensation.clusters import (
     ClassOrder,
     Clusters,
     SingletonWarning,
     cluster_classes,
     singleton_message,
 )
-from c2tc_pipeline.condensation.column_weights import check_column_weights, choose_weights
+from c2tc_pipeline.condensation.column_weights import choose_weights
 from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.expand import check_expansion, default_rows, draw_encoded, rows_to_draw
 from c2tc_pipeline.condensation.plan import (
     AllocationPlan,
     PartitionSettings,
-    check_least_rows,
     check_room,
     plan_allocation,
 )
 from c2tc_pipeline.condensation.sampler import (
+    TagsOfSampler,
     checked_budget,
     like_labels,
     like_rows,
@@ -78,11 +85,13 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         such as ``"dask://host:8786"``. The result is the same.
     cache_dir : path, optional
         Where loss curves are kept, under the hash of what determines them.
-    random_state : int, default=0
-        Determines everything random.
+    random_state : int, Generator, RandomState or None, default=0
+        Determines everything random; the same integer gives the same rows.
 
     Attributes
     ----------
+    sampling_strategy_ : dict
+        Condensed rows of each class.
     allocation_ : Allocation
         Condensed rows per class, in the order of ``classes_``, with objective, bound and trace.
     weights_ : ndarray of int
@@ -127,7 +136,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         device: str = "auto",
         engine: str = "local",
         cache_dir: str | Path | None = None,
-        random_state: int = 0,
+        random_state: RandomStateLike = 0,
     ) -> None:
         self.ratio = ratio
         self.rows = rows
@@ -155,8 +164,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         ----------
         X : array or DataFrame of shape (n, d)
             Numbers without gaps.
-        y : array or Series of shape (n,)
-            Classes.
+        y : array or Series of shape (n,) or (n, classes)
+            Classes, or a column of zeros and ones for each class.
         validation : tuple of (X, y), optional
             Rows on which ``gamma="auto"`` is chosen.
         listener : callable, optional
@@ -170,7 +179,9 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         rows, labels = numbers_and_classes(self, X, y, fitting=True)
         by_class = ClassOrder.of(labels)
         refuse_one_class(by_class)
-        self.check_classes(by_class.classes, np.diff(by_class.edges))
+        seeded = copy.copy(self)
+        seeded.random_state = seed = seed_of(self.random_state)
+        seeded.check_classes(by_class.classes, np.diff(by_class.edges))
         # Distances between rows far from the origin drown in rounding; around their mean they do not.
         middle = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         centred = rows[by_class.order]
@@ -187,16 +198,17 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             [[name] for name in columns],
             self.column_weights,
             validation=held,
-            seed=int(self.random_state),
+            seed=seed,
         )
         encoded = EncodedRows(centred, by_class.edges, (), names, held, weights=weights)
-        plan = self.plan(encoded, clock=clock)
-        clusters = self.cluster(encoded, plan, clock=clock)
+        plan = seeded.plan(encoded, clock=clock)
+        clusters = seeded.cluster(encoded, plan, clock=clock)
         self.plan_ = plan
         self.column_weights_ = weights
         self.allocation_ = clusters.allocation
         self.curves_ = plan.measured
         self.classes_ = by_class.classes
+        self.sampling_strategy_ = dict(zip(by_class.classes.tolist(), clusters.allocation.counts, strict=True))
         self.weights_ = clusters.weights
         self.training_weights_ = training_weights(clusters.weights, clusters.codes)
         self.membership_ = np.empty(len(by_class.order), dtype=np.int32)
@@ -222,7 +234,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         rows: int | None = None,
         *,
         class_mix: str = "condensed",
-        random_state: int | np.random.Generator | None = 0,
+        random_state: RandomStateLike = 0,
     ) -> tuple[Any, Any, np.ndarray]:
         """Draw training rows from the condensed rows and their spread, within the limits of the columns.
 
@@ -233,8 +245,8 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             than were condensed.
         class_mix : {"condensed", "source"}, default="condensed"
             Class shares: as in the condensed rows with their ``training_weights_``, or as in the source.
-        random_state : int, Generator or None, default=0
-            The same number gives the same rows.
+        random_state : int, Generator, RandomState or None, default=0
+            The same integer gives the same rows.
 
         Returns
         -------
@@ -244,7 +256,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         check_is_fitted(self, "spread_")
         rows = default_rows(self.weights_) if rows is None else rows
         check_expansion(rows, "encoded", class_mix)
-        random = np.random.default_rng(random_state)
+        random = generator_of(random_state)
         codes = np.repeat(np.arange(len(self.classes_)), self.allocation_.counts)
         weights = self.weights_ if class_mix == "source" else self.training_weights_
         drawn, weight = rows_to_draw(weights, codes, rows, random)
@@ -271,10 +283,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
 
     def check(self, n: int, n_classes: int) -> PartitionSettings:
         """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
-        if self.representative not in REPRESENTATIVES:
-            raise InputError(
-                f"Representative {self.representative!r} is unknown; choose one of: {', '.join(REPRESENTATIVES)}."
-            )
+        check_choice("Representative", self.representative, REPRESENTATIVES)
         check_least_rows(self.min_rows_per_condensed_row, self.representative)
         check_column_weights(self.column_weights)
         return PartitionSettings(
@@ -283,9 +292,12 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             gamma=self.gamma,
             device=self.device,
             engine=self.engine,
-            seed=self.random_state,
+            seed=seed_of(self.random_state),
             least_rows=self.min_rows_per_condensed_row,
         )
+
+    def __sklearn_tags__(self) -> TagsOfSampler:
+        return TagsOfSampler.of(super().__sklearn_tags__())
 
     def check_classes(self, names: Iterable[Any], sizes: np.ndarray) -> None:
         """Refuse classes that are too small for what is asked for, by their names."""

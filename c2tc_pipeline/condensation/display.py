@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
 
 _CLASSES_SHOWN = 6
 _ROWS_SHOWN = 5
+_COLUMNS_SHOWN = 7
+
+# Notebooks style tables in their own ways; the card looks alike in all of them, light or dark.
+_STYLE = """<style>
+.c2tc-card table {border-collapse: collapse; margin: 0 0 0.8em 0; font-size: 90%}
+.c2tc-card th, .c2tc-card td {text-align: right; padding: 0.15em 0 0.15em 1.2em; white-space: nowrap}
+.c2tc-card th:first-child, .c2tc-card td:first-child {text-align: left; padding-left: 0}
+.c2tc-card thead {border-bottom: 1px solid #888}
+.c2tc-card p {margin: 0 0 0.6em 0}
+</style>"""
 
 
 def describe(table: CondensedTable) -> str:
@@ -25,7 +36,7 @@ def describe(table: CondensedTable) -> str:
         [
             f"CondensedTable {_name(table)}: {_rows_in(table):,} rows -> {len(table):,}",
             f"  {table.label_name}: {shown}{more}",
-            f"  columns: {table.original.shape[1] - 1:,} in .original, {table.X.shape[1]:,} encoded in .X",
+            f"  columns: {table.original_rows.shape[1] - 1:,} in .original, {table.X.shape[1]:,} encoded in .X",
             f"  training rows: .expand() draws {_drawn(table):,} from the rows and their spread",
             f"  notices: {notices:,} in .notices" if notices else "  notices: none",
         ]
@@ -33,12 +44,12 @@ def describe(table: CondensedTable) -> str:
 
 
 def html_card(table: CondensedTable) -> str:
-    """Return an HTML fragment: size, verdict if the table was evaluated, classes, and the first rows."""
+    """Return an HTML fragment: size, verdict if the table was evaluated, classes, and the heaviest row of each."""
     classes = pd.DataFrame(
         {
             table.label_name: [str(value) for value in table.classes],
-            "source rows": table.class_rows,
-            "condensed rows": list(table.allocation.counts),
+            "source rows": [f"{rows:,}" for rows in table.class_rows],
+            "condensed rows": table.allocation.counts,
         }
     ).sort_values("condensed rows", ascending=False, kind="stable")
     hidden = len(classes) - _CLASSES_SHOWN
@@ -48,9 +59,22 @@ def html_card(table: CondensedTable) -> str:
         f"<p>{escape(verdict)}</p>" if verdict else "",
         classes.head(_CLASSES_SHOWN).to_html(index=False, border=0),
         f"<p>and {hidden:,} more classes</p>" if hidden > 0 else "",
-        table.original.head(_ROWS_SHOWN).to_html(index=False, border=0, max_cols=12),
+        _heaviest_rows(table).to_html(index=False, border=0, na_rep="", float_format="{:,.4g}".format),
     ]
-    return f"<div>{''.join(parts)}</div>"
+    return f'{_STYLE}<div class="c2tc-card" style="overflow-x: auto">{"".join(parts)}</div>'
+
+
+def _heaviest_rows(table: CondensedTable) -> pd.DataFrame:
+    """Return the rows that stand for most source rows, of each of the largest classes, the label first."""
+    codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
+    heaviest = table.weight.reset_index(drop=True).groupby(codes).idxmax()
+    rows = table.original_rows.iloc[heaviest.loc[table.weight.groupby(codes).sum().nlargest(_ROWS_SHOWN).index]]
+    shown = rows[[table.label_name, *rows.columns.drop(table.label_name)[:_COLUMNS_SHOWN]]]
+    more = rows.shape[1] - shown.shape[1]
+    shown.insert(
+        1, "stands for", [f"{weight:,} rows" for weight in table.weight.loc[rows.index]], allow_duplicates=True
+    )
+    return shown.assign(**{f"and {more} more columns": "..."}) if more else shown
 
 
 def _name(table: CondensedTable) -> str:

@@ -19,9 +19,11 @@ from scipy.special import betaincinv, ndtr, ndtri
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import one_thread
+from c2tc_pipeline.common.seeds import RandomStateLike, generator_of
 from c2tc_pipeline.condensation.members import in_own_units
 from c2tc_pipeline.condensation.spread import Spread, weight_column
 from c2tc_pipeline.encoding.numeric import MissingMark
+from c2tc_pipeline.tables.frames import decimal_places, in_type
 from c2tc_pipeline.tables.kinds import Kind
 
 if TYPE_CHECKING:
@@ -164,14 +166,14 @@ def expand_table(
     table: CondensedTable,
     rows: int | None,
     *,
-    space: str,
-    class_mix: str,
-    random_state: int | np.random.Generator | None,
+    space: str = "original",
+    class_mix: str = "condensed",
+    random_state: RandomStateLike = 0,
 ) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
-    """Draw rows from a condensed table; see :meth:`~c2tc_pipeline.CondensedTable.expand`."""
+    """Draw rows from a condensed table, as pandas; see :meth:`~c2tc_pipeline.CondensedTable.expand`."""
     rows = default_rows(table.weight.to_numpy()) if rows is None else rows
     check_expansion(rows, space, class_mix)
-    random = np.random.default_rng(random_state)
+    random = generator_of(random_state)
     codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
     weights = table.weight if class_mix == "source" else table.training_weight
     drawn, weight = rows_to_draw(weights.to_numpy(), codes, rows, random)
@@ -190,10 +192,10 @@ def expanded_frame(
     *,
     space: str = "original",
     class_mix: str = "condensed",
-    random_state: int | np.random.Generator | None = 0,
+    random_state: RandomStateLike = 0,
 ) -> pd.DataFrame:
     """Return drawn rows with their label and weight as one table, for a file."""
-    X, y, weight = table.expand(rows, space=space, class_mix=class_mix, random_state=random_state)
+    X, y, weight = expand_table(table, rows, space=space, class_mix=class_mix, random_state=random_state)
     return pd.concat([X, y, weight.rename(weight_column([*X.columns, str(y.name)]))], axis=1)
 
 
@@ -205,15 +207,15 @@ def _in_original_columns(
     kinds = dict(zip(table.roles["column"], table.roles["kind"], strict=True))
     place = {name: index for index, name in enumerate(table.X.columns)}
     columns = {}
-    for name in table.original.columns.drop(table.label_name):
-        own = table.original[name]
+    for name in table.original_rows.columns.drop(table.label_name):
+        own = table.original_rows[name]
         if name in table.spread.shares:
-            columns[name] = _typed(table.spread.shares[name].draw(drawn, random), own)
+            columns[name] = in_type(table.spread.shares[name].draw(drawn, random), own.dtype)
         elif name in numbers:
             found = numbers[name]
             if Kind(kinds[name]) is Kind.INTEGER:
                 found = np.round(found)
-            drawn_values = in_own_units(found, own, Kind(kinds[name]))
+            drawn_values = in_own_units(found, own, Kind(kinds[name]), decimal_places(own))
             # Equal numbers stay what they are: decoding would round them.
             exact = (table.spread.deviation[:, place[name]] == 0)[drawn] & ~np.isnan(found)
             repeated = own.iloc[drawn].reset_index(drop=True)
@@ -221,8 +223,3 @@ def _in_original_columns(
         else:
             columns[name] = own.iloc[drawn].reset_index(drop=True)
     return pd.DataFrame(columns)
-
-
-def _typed(values: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
-    """Return values in the type of a column, unless missing values do not fit it."""
-    return values if values.dtype == like.dtype or values.isna().any() else values.astype(like.dtype)

@@ -128,7 +128,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     centers[touched] = (X[nearest] if medoids else clusters.centers)[touched]
     y = table.y.iloc[thinned.old].reset_index(drop=True)
     columns = [
-        _spliced(table.original[str(now.name)].iloc[thinned.old].reset_index(drop=True), now, touched)
+        _spliced(table.original_rows[str(now.name)].iloc[thinned.old].reset_index(drop=True), now, touched)
         for now in gathered.columns
     ]
     original = pd.concat([*columns, y], axis=1)
@@ -138,7 +138,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
         X=pd.DataFrame(centers, columns=table.X.columns),
         y=y,
         weight=pd.Series(clusters.weights, name="weight"),
-        original=original,
+        original_rows=original,
         spread=spliced_spread(table.spread, now, thinned.old, touched),
         members=pd.DataFrame({"source_row": source_rows[kept], "condensed_row": labels[places].astype(np.int32)}),
         encoder=trimmed.encoder,
@@ -195,7 +195,7 @@ def _remaining(
     kinds = gather_statistics(everything.rows(), list(roles), given, classes=len(classes)).kinds
     statistics = gather_statistics(unknown.rows(), list(roles), given, classes=len(classes))
     statistics = dataclasses.replace(statistics, roles=roles, kinds=kinds)
-    shown = {name for name in table.original.columns if name != table.label_name}
+    shown = {name for name in table.original_rows.columns if name != table.label_name}
     dropped = tuple(name for name in roles if name not in shown)
     return dataclasses.replace(unknown, statistics=statistics, given=dropped)
 

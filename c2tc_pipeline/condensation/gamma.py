@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
@@ -17,7 +16,6 @@ from sklearn.metrics import accuracy_score, f1_score
 from c2tc_pipeline.allocation import Allocator
 from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
-from c2tc_pipeline.common.errors import InputError
 
 # The paper tunes over 0.25 to 1; 0 is the unweighted objective. The first of equals wins.
 CANDIDATES = (0.25, 0.5, 0.75, 1.0, 0.0)
@@ -40,13 +38,6 @@ class GammaScore:
     def score(self) -> float:
         """The mean of both metrics."""
         return (self.accuracy + self.macro_f1) / 2
-
-
-def check_gamma(gamma: float | str) -> None:
-    """Refuse what is neither a number between 0 and 1 nor ``"auto"``."""
-    in_range = isinstance(gamma, Real) and 0 <= gamma <= 1
-    if not in_range and gamma != "auto":
-        raise InputError(f"gamma is {gamma!r}, but must be a number between 0 and 1, or 'auto'.")
 
 
 def choose_gamma(

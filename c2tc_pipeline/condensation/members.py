@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
+from c2tc_pipeline.tables.frames import as_decimals, decimal_places, in_type
 from c2tc_pipeline.tables.kinds import Kind, plain, to_numbers, to_text
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
@@ -222,6 +223,8 @@ class ColumnSummary:
         self._kind = kind
         self._as_text = kind is Kind.MIXED and column.role is Role.STRING
         self._gathered = MemberMeans(size) if column.role is Role.NUMERIC else MemberVotes(size)
+        self._decimal_places: int | None = None
+        self._present: pd.Series[Any] | None = None
 
     def form(self, series: pd.Series[Any]) -> pd.Series[Any]:
         """Return cells as they are shown: those of mixed types as text."""
@@ -229,16 +232,23 @@ class ColumnSummary:
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
         """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        if isinstance(self._gathered, MemberMeans):
+            found = [places for places in (self._decimal_places, decimal_places(series)) if places is not None]
+            self._decimal_places = max(found, default=None)
+            if self._present is None and series.dtype == object and series.notna().any():
+                self._present = series.dropna().iloc[:1]
         self._gathered.add(self.form(series), members, member_rows)
 
     def values(self, example: pd.Series[Any], least: int = 1) -> pd.Series[Any]:
         """Return one value per condensed row, in the type of the column; a category needs ``least`` members."""
         if isinstance(self._gathered, MemberVotes):
-            return self._gathered.winners(self.form(example), least)
+            return in_type(self._gathered.winners(self.form(example), least), example.dtype)
         means = self._gathered.means()
         if self._kind is Kind.INTEGER:
             means = np.round(means)
-        return in_own_units(means, example, self._kind)
+        # Of Python's objects only a value tells the type.
+        like = example if self._present is None else self._present
+        return in_own_units(means, like, self._kind, self._decimal_places)
 
     @property
     def has_votes(self) -> bool:
@@ -251,8 +261,12 @@ class ColumnSummary:
         return self._gathered.votes(self.form(example))
 
 
-def in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
-    """Give means the type of the column they came from."""
+def in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind, places: int | None = None) -> pd.Series[Any]:
+    """Give means the type of the column they came from; ``places`` are the decimal places of a column of decimals."""
+    return as_decimals(means, places) if places is not None else in_type(_in_units(means, series, kind), series.dtype)
+
+
+def _in_units(means: np.ndarray, series: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     source = plain(series)
     if isinstance(source.dtype, pd.PeriodDtype):
         source = source.dt.to_timestamp()
@@ -268,7 +282,10 @@ def _times(seconds: np.ndarray, source: pd.Series[Any], code: str) -> pd.Series[
     """Return moments or durations in the unit and time zone of the source; Python's dates stay dates."""
     if source.dtype == object:
         times = pd.Series(_as_ticks(seconds, code, "us"))
-        return times.dt.date if pd.api.types.infer_dtype(source, skipna=True) == "date" else times
+        held = pd.api.types.infer_dtype(source, skipna=True)
+        if held == "datetime":
+            return pd.Series(times.dt.to_pydatetime(), dtype=object)
+        return times.dt.date if held == "date" else times
     times = pd.Series(_as_ticks(seconds, code, source.dt.unit))
     zone = getattr(source.dtype, "tz", None)
     return times if zone is None else times.dt.tz_localize("UTC").dt.tz_convert(zone)

@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.engines import Engine, open_engine
 from c2tc_pipeline.clustering.loss_curves import LossCurve, measure_curves, read_curves, write_curves
 from c2tc_pipeline.clustering.rows import RowSource
+from c2tc_pipeline.common.defaults import check_gamma
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.condensation.gamma import GammaScore, check_gamma, choose_gamma
+from c2tc_pipeline.condensation.gamma import GammaScore, choose_gamma
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.storage.cache import ContentCache
 
@@ -43,8 +43,6 @@ class PartitionSettings:
         check_engine(self.engine)
         check_gamma(self.gamma)
         make_allocator(self.allocation)
-        if not isinstance(self.seed, Integral) or self.seed < 0:
-            raise InputError(f"random_state is {self.seed!r}, but must be an integer from 0 up.")
 
 
 @dataclass(frozen=True)
@@ -133,17 +131,6 @@ def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np
     """Return how far each curve needs to reach: its proportional share, or twice an equal one, whichever is more."""
     upper = np.minimum(budget - (len(sizes) - 1), room)
     return np.minimum(upper, np.maximum(proportional_counts(sizes, budget, upper), 2 * budget // len(sizes)))
-
-
-def check_least_rows(least: int, representative: str, *, name: str = "min_rows_per_condensed_row") -> None:
-    """Refuse what is no number of rows, and real rows where every row is to stand for several."""
-    if not isinstance(least, Integral) or isinstance(least, bool) or least < 1:
-        raise InputError(f"{name} is {least!r}, but must be an integer from 1 up.")
-    if least > 1 and representative == "medoid":
-        raise InputError(
-            f"min_rows_per_condensed_row is {least}, but representative='medoid' returns real rows, however many each "
-            "stands for; choose 'centroid', or leave the minimum at 1."
-        )
 
 
 def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names: Iterable[Any] | None = None) -> None:

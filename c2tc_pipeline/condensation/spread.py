@@ -304,9 +304,8 @@ def spliced_spread(before: Spread, now: Spread, old: np.ndarray, touched: np.nda
     return Spread(np.where(own, now.deviation, before.deviation[old]), now.correlation, now.gaps, shares, means)
 
 
-def weight_column(taken: list[str]) -> str:
-    """Return a name for the column of weights that no other column has."""
-    name = "weight"
+def weight_column(taken: list[str], name: str = "weight") -> str:
+    """Return a name for a column of weights that no other column has."""
     while name in taken:
         name = f"c2tc_{name}"
     return name

@@ -15,14 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.defaults import check_least_rows
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.column_weights import choose_weights
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedRows
+from c2tc_pipeline.condensation.expand import expand_table
 from c2tc_pipeline.condensation.members import ColumnSummary, Votes, shown_columns
-from c2tc_pipeline.condensation.plan import AllocationPlan, check_least_rows
+from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
 from c2tc_pipeline.condensation.spread import CategoryShares, Spread, measure_spread
 from c2tc_pipeline.condensation.stages import StageClock
@@ -31,6 +34,7 @@ from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.storage.artefact import ScratchDirectory
+from c2tc_pipeline.tables.frames import in_type
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.statistics import Block
 from c2tc_pipeline.tables.table import Table
@@ -146,12 +150,12 @@ def encode(encoder: TableEncoder, table: Table, *, origin: str = "", progress: P
 
 
 def weigh_columns(
-    encoded: EncodedRows, encoder: TableEncoder, wanted: str | Mapping[str, float], *, seed: int
+    encoded: EncodedRows, encoder: TableEncoder, wanted: str | Mapping[str, float], *, seed: RandomStateLike
 ) -> EncodedRows:
     """Return the encoded rows with the weights of their columns in distances."""
     sources = list(encoder.sources().values())
     weights = choose_weights(
-        encoded.rows, encoded.edges, sources, wanted, validation=encoded.validation, seed=int(seed)
+        encoded.rows, encoded.edges, sources, wanted, validation=encoded.validation, seed=seed_of(seed)
     )
     return replace(encoded, weights=weights)
 
@@ -186,7 +190,7 @@ def assemble(
             X=pd.DataFrame(centers, columns=encoded.names),
             y=y,
             weight=pd.Series(clusters.weights, name="weight"),
-            original=pd.concat([*gathered.columns, y], axis=1),
+            original_rows=pd.concat([*gathered.columns, y], axis=1),
             spread=member_spread(
                 encoded, clusters, gathered.votes, condenser.min_rows_per_condensed_row, least, medoids=medoids
             ),
@@ -197,7 +201,7 @@ def assemble(
             class_rows=table.class_rows.tolist(),
             curves=plan.measured,
             roles=roles_table(table.roles, table.statistics.kinds, encoder),
-            projection=project(encoded.X, encoded.edges, centers, clusters, table, int(condenser.random_state)),
+            projection=project(encoded.X, encoded.edges, centers, clusters, table, seed_of(condenser.random_state)),
             notices=[],
             summary={},
         )
@@ -295,7 +299,7 @@ def gather_members(
     columns = []
     for name, summary in summaries.items():
         if medoids or summary.is_constant:
-            values = summary.form(nearest[name].astype(example[name].dtype))
+            values = in_type(summary.form(nearest[name].astype(example[name].dtype)), example[name].dtype)
         else:
             values = summary.values(example[name], min_category_rows)
         columns.append(values.rename(name))
@@ -322,11 +326,11 @@ def member_spread(
 
 def repeated_rows(table: Table, small: CondensedTable, clusters: Clusters) -> RepeatedSearch:
     """Look for the condensed rows, and for the rows drawn by default, among the training rows, in one pass."""
-    X, y, _ = small.expand()
+    X, y, _ = expand_table(small, None)
     label = small.label_name
-    search = RepeatedSearch(small.original, pd.concat([X, y], axis=1), label, table.roles, table.statistics.kinds)
+    search = RepeatedSearch(small.original_rows, pd.concat([X, y], axis=1), label, table.roles, table.statistics.kinds)
     cursor = ClassCursor(np.concatenate([[0], np.cumsum(table.class_rows)]))
-    for block in table.rows("train", [name for name in small.original.columns if name != label]):
+    for block in table.rows("train", [name for name in small.original_rows.columns if name != label]):
         search.add(block.frame, clusters.members(cursor.places(block.codes)))
     return search
 

@@ -15,6 +15,8 @@ import pandas as pd
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.common.seeds import RandomStateLike
+from c2tc_pipeline.condensation import ARTEFACT_KIND
 from c2tc_pipeline.condensation.display import describe, html_card
 from c2tc_pipeline.condensation.spread import Spread, weight_column
 from c2tc_pipeline.encoding.base import TableEncoder
@@ -22,9 +24,9 @@ from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.artefact import ScratchDirectory, publish_directory, verify_directory
 from c2tc_pipeline.storage.manifest import TIMINGS_NAME, refusing_damage
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet, write_parquet_parts
+from c2tc_pipeline.tables.frames import FrameKind
 from c2tc_pipeline.tables.kinds import plain
 
-ARTEFACT_KIND = "condensed-table"
 # What differs between two runs over the same rows has a file of its own, so that all others are equal byte by byte.
 TIMINGS = ("seconds", "processor_seconds", "cache_hits")
 
@@ -41,8 +43,9 @@ class CondensedTable:
         The label of each row.
     weight : Series of int
         How many source rows stand behind each row.
-    original : DataFrame
+    original_rows : DataFrame
         The same rows in the original schema: numbers in their own units, categories by name, the label last.
+        :attr:`original` has them in the kind of table that was condensed.
     spread : Spread
         How the source rows behind each row vary.
     members : DataFrame or StoredMembership
@@ -66,6 +69,8 @@ class CondensedTable:
         What was noticed about the table and done about it.
     summary : dict
         Settings, sizes, objective, bound, seconds by stage; plain JSON values.
+    frame_kind : FrameKind, optional
+        The kind of table that :attr:`original` and :meth:`expand` return, pandas by default and after loading.
 
     Examples
     --------
@@ -79,7 +84,7 @@ class CondensedTable:
     X: pd.DataFrame
     y: pd.Series[Any]
     weight: pd.Series[Any]
-    original: pd.DataFrame
+    original_rows: pd.DataFrame
     spread: Spread
     members: pd.DataFrame | StoredMembership
     encoder: TableEncoder
@@ -91,6 +96,7 @@ class CondensedTable:
     projection: pd.DataFrame
     notices: list[Notice]
     summary: dict[str, Any]
+    frame_kind: FrameKind | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -100,6 +106,11 @@ class CondensedTable:
 
     def _repr_html_(self) -> str:
         return html_card(self)
+
+    @property
+    def original(self) -> Any:
+        """The rows in the original schema, in the kind of table that was condensed: pandas, polars or pyarrow."""
+        return self.original_rows if self.frame_kind is None else self.frame_kind.frame(self.original_rows)
 
     @property
     def membership(self) -> pd.DataFrame:
@@ -123,8 +134,8 @@ class CondensedTable:
         *,
         space: str = "original",
         class_mix: str = "condensed",
-        random_state: int | np.random.Generator | None = 0,
-    ) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
+        random_state: RandomStateLike = 0,
+    ) -> tuple[Any, Any, Any]:
         """Draw training rows from the condensed rows and their spread.
 
         Numbers stay in the range of their column and integers stay integers; categories are ones that occurred.
@@ -139,16 +150,16 @@ class CondensedTable:
         class_mix : {"condensed", "source"}, default="condensed"
             Class shares: as models see them in the condensed rows with their ``training_weight``, or as in the source,
             which favours accuracy over small classes.
-        random_state : int, Generator or None, default=0
-            The same number gives the same rows.
+        random_state : int, Generator, RandomState or None, default=0
+            The same integer gives the same rows.
 
         Returns
         -------
-        X : DataFrame
-            The rows.
-        y : Series
+        X : DataFrame or Table
+            The rows, in the kind of table that was condensed.
+        y : Series or Array
             Their labels.
-        weight : Series of float
+        weight : Series or Array of float
             How much each row counts, 1 on average. Classes and condensed rows have exactly their shares by it.
 
         Raises
@@ -167,7 +178,9 @@ class CondensedTable:
         """
         from c2tc_pipeline.condensation.expand import expand_table
 
-        return expand_table(self, rows, space=space, class_mix=class_mix, random_state=random_state)
+        X, y, weight = expand_table(self, rows, space=space, class_mix=class_mix, random_state=random_state)
+        kind = self.frame_kind
+        return (X, y, weight) if kind is None else (kind.frame(X), kind.column(y), kind.column(weight))
 
     def save(self, directory: str | Path, *, replace: bool = False, report: bool = False) -> Path:
         """Write the table into a directory, all or nothing; :meth:`load` reads it back.
@@ -195,12 +208,13 @@ class CondensedTable:
 
     def write_files(self, directory: Path) -> None:
         """Write all files of the table into an existing directory."""
-        weight = weight_column([*self.X.columns, *self.original.columns])
-        encoded = pd.concat([self.X, self.y, self.weight.rename(weight)], axis=1)
-        write_parquet(encoded, directory / "condensed.parquet")
-        write_parquet(
-            pd.concat([self.original, self.weight.rename(weight)], axis=1), directory / "condensed_original.parquet"
-        )
+        taken = [*self.X.columns, *self.original_rows.columns]
+        weight, training_weight = weight_column(taken), weight_column(taken, "training_weight")
+        weights = [self.weight.rename(weight), self.training_weight.rename(training_weight)]
+        encoded = pd.concat([self.X, self.y, *weights], axis="columns")
+        write_parquet(_storable(encoded), directory / "condensed.parquet")
+        original = pd.concat([self.original_rows, *weights], axis="columns")
+        write_parquet(_storable(original), directory / "condensed_original.parquet")
         if isinstance(self.members, StoredMembership):
             self.members.copy_to(directory / "membership.parquet")
         else:
@@ -214,6 +228,7 @@ class CondensedTable:
             **{name: value for name, value in self.summary.items() if name not in TIMINGS},
             "label": self.label_name,
             "weight_column": weight,
+            "training_weight_column": training_weight,
             "classes": [_plain(value) for value in self.classes],
             "class_rows": self.class_rows,
             "allocation": self.allocation.to_dict(),
@@ -237,13 +252,14 @@ class CondensedTable:
         """Read what :meth:`write_files` wrote into a directory that was verified."""
         values = read_summary(directory)
         label, weight = values.pop("label"), values.pop("weight_column")
+        weights = [weight, values.pop("training_weight_column")]
         encoded = read_parquet(directory / "condensed.parquet")
         curves = values.pop("curves")
         return cls(
-            X=encoded.drop(columns=[label, weight]),
+            X=encoded.drop(columns=[label, *weights]),
             y=encoded[label],
             weight=encoded[weight].rename("weight"),
-            original=read_parquet(directory / "condensed_original.parquet").drop(columns=weight),
+            original_rows=read_parquet(directory / "condensed_original.parquet").drop(columns=weights),
             spread=Spread.read_files(directory, encoded[weight].to_numpy()),
             members=read_parquet(directory / "membership.parquet"),
             encoder=load_encoder(directory / "encoder").set_output(transform="pandas"),
@@ -263,6 +279,21 @@ def read_summary(directory: Path) -> dict[str, Any]:
     names = ("summary.json", TIMINGS_NAME)
     summary, timings = (json.loads((directory / name).read_text(encoding="utf-8")) for name in names)
     return {**summary, **timings}
+
+
+def _storable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame that pandas reads back: intervals become text, and Arrow types without a name plain values."""
+    changed: dict[str, pd.Series[Any]] = {}
+    for name, column in frame.items():
+        dtype = column.dtype
+        if isinstance(dtype, pd.CategoricalDtype) and isinstance(dtype.categories, pd.IntervalIndex):
+            changed[str(name)] = column.cat.rename_categories(dtype.categories.astype(str).tolist())
+        elif isinstance(dtype, pd.ArrowDtype):
+            try:
+                pd.api.types.pandas_dtype(str(dtype))
+            except (TypeError, NotImplementedError):
+                changed[str(name)] = plain(column)
+    return frame.assign(**changed) if changed else frame
 
 
 def _plain(value: Any) -> Any:

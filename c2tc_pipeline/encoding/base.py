@@ -15,10 +15,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.common.threads import one_blas_thread, side_by_side
 from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
 from c2tc_pipeline.encoding.part import Part, as_role, check_values
-from c2tc_pipeline.tables.roles import Role, checked_overrides
+from c2tc_pipeline.tables.frames import as_pandas, is_table
+from c2tc_pipeline.tables.given_roles import Role, checked_overrides
 from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics, row_named
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
@@ -36,7 +38,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     roles: Mapping[str, Role | str] | None
-    random_state: int
+    random_state: RandomStateLike
     classes_: Any
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> TableEncoder:
@@ -44,8 +46,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n, d)
-            Rows. Columns of an array are called ``x0``, ``x1``, ...
+        X : DataFrame, Table or array of shape (n, d)
+            Rows, in pandas, polars or pyarrow. Columns of an array are called ``x0``, ``x1``, ...
         y : array of shape (n,), optional
             Labels; needed when a column is encoded by its target.
         progress : callable, optional
@@ -64,10 +66,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         This is not ``fit(X, y).transform(X)``, which encodes every row by labels that its own is among.
         """
+        X = as_pandas(X)[0] if is_table(X) else X
         return self.for_training(self._fit(X, y, **fit_params)).encode_rows(X)
 
     def _fit(self, X: Any, y: Any, progress: Progress | None = None) -> TableStatistics:
         """Fit the encoder to rows and return their statistics."""
+        X = as_pandas(X)[0] if is_table(X) else X
         frame = _as_frame(X, fitting=True)
         labels = None if y is None else _as_labels(y, len(frame))
         classes, codes = (None, np.zeros(len(frame), dtype=np.int64)) if labels is None else _numbered(labels)
@@ -78,7 +82,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             checked_overrides(columns, None, self.roles or {}),
             classes=1 if classes is None else len(classes),
             is_labelled=labels is not None,
-            seed=int(self.random_state),
+            seed=seed_of(self.random_state),
         )
         if not statistics.kept:
             raise InputError(
@@ -265,6 +269,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
 
     def _checked_frame(self, X: Any) -> pd.DataFrame:
+        X = as_pandas(X)[0] if is_table(X) else X
         frame = _as_frame(X, fitting=False)
         if not isinstance(X, pd.DataFrame):
             if frame.shape[1] != self.n_features_in_:

@@ -13,8 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from c2tc_pipeline.common.defaults import STRING_ENCODINGS, check_choice
 from c2tc_pipeline.common.devices import resolve_device
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.label import BinaryPart
@@ -26,8 +28,6 @@ from c2tc_pipeline.encoding.target import CrossFittedTargetPart, TargetPart, che
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
-
-STRING_ENCODINGS = ("auto", "similarity", "target")
 
 
 @dataclass(eq=False, repr=False)
@@ -69,7 +69,7 @@ class HybridEncoder(TableEncoder):
         Where the autoencoder trains.
     cache_dir : path, optional
         Where trained weights are kept, under the hash of what determines them.
-    random_state : int, default=0
+    random_state : int, Generator, RandomState or None, default=0
         Determines training, sampling and noise.
 
     Attributes
@@ -121,7 +121,7 @@ class HybridEncoder(TableEncoder):
     roles: Mapping[str, Role | str] | None = None
     device: str = "auto"
     cache_dir: str | Path | None = None
-    random_state: int = 0
+    random_state: RandomStateLike = 0
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> HybridEncoder:
@@ -141,7 +141,7 @@ class HybridEncoder(TableEncoder):
         """Return a copy whose :meth:`encode_rows` encodes the training rows, with ``noise`` if there is any."""
         training = super().for_training(statistics, classes)
         training.parts_ = [
-            replace(part, noise=self.noise, seed=int(self.random_state))
+            replace(part, noise=self.noise, seed=seed_of(self.random_state))
             if isinstance(part, CrossFittedTargetPart)
             else part
             for part in training.parts_
@@ -195,9 +195,7 @@ class HybridEncoder(TableEncoder):
         return parts
 
     def _choose_strings(self, statistics: TableStatistics, columns: list[str]) -> list[StringChoice]:
-        if self.strings not in STRING_ENCODINGS:
-            choices = ", ".join(STRING_ENCODINGS)
-            raise InputError(f"String encoding {self.strings!r} is unknown; choose one of: {choices}.")
+        check_choice("String encoding", self.strings, STRING_ENCODINGS)
         if self.strings != "auto":
             return [StringChoice(name, self.strings, "set by the user") for name in columns]
         if not statistics.is_labelled:
@@ -221,7 +219,7 @@ class HybridEncoder(TableEncoder):
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            seed=int(self.random_state),
+            seed=seed_of(self.random_state),
         )
         part, found = SimilarityPart.fit(
             statistics,

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.seeds import RandomStateLike
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows
@@ -113,7 +114,7 @@ class LabelEncoder(TableEncoder):
     numeric: str = "minmax"
     _: KW_ONLY
     roles: Mapping[str, Role | str] | None = None
-    random_state: int = 0
+    random_state: RandomStateLike = 0
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]

@@ -9,12 +9,12 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.defaults import SCALINGS, check_choice
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.part import Part, PartState
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 from c2tc_pipeline.tables.statistics import TableStatistics, as_numbers
 
-SCALINGS = ("quantile", "minmax")
 # Points of the distribution function that are kept; between them it is a straight line.
 _KNOTS = 1_001
 
@@ -54,8 +54,7 @@ class NumericPart(Part):
     @classmethod
     def fit(cls, statistics: TableStatistics, columns: Sequence[str], scaling: str) -> NumericPart:
         """Learn the limits or the distribution of each column."""
-        if scaling not in SCALINGS:
-            raise InputError(f"Numeric scaling {scaling!r} is unknown; choose one of: {', '.join(SCALINGS)}.")
+        check_choice("Numeric scaling", scaling, SCALINGS)
         part = cls(list(columns), [], [], [], [])
         for name in part.columns:
             found = statistics.numbers(name)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from c2tc_pipeline.common.seeds import RandomStateLike
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
@@ -115,7 +116,7 @@ class OneHotPcaEncoder(TableEncoder):
     _: KW_ONLY
     max_categories: int = 1000
     roles: Mapping[str, Role | str] | None = None
-    random_state: int = 0
+    random_state: RandomStateLike = 0
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_at_least(1, max_categories=self.max_categories)

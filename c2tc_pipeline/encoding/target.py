@@ -19,6 +19,7 @@ from scipy import sparse, special
 from scipy.sparse import linalg
 
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.seeds import RandomStateLike
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
@@ -377,7 +378,7 @@ class TargetEncoder(TableEncoder):
     _: KW_ONLY
     smoothing: float | str = "auto"
     roles: Mapping[str, Role | str] | None = None
-    random_state: int = 0
+    random_state: RandomStateLike = 0
 
     def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
         check_smoothing(self.smoothing)

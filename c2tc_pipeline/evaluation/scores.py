@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.errors import InputError, one_line
 from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.common.threads import side_by_side
 from c2tc_pipeline.condensation.encoded import EncodedRows
+from c2tc_pipeline.condensation.expand import expand_table
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.metrics import ALL_METRICS, Scores
@@ -28,6 +29,7 @@ from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.row_worth import MULTIPLES, random_set
 from c2tc_pipeline.evaluation.trial import HasRecipe, LabelledRows, Trial, random_rows, random_rows_by_class, run_trial
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
+from c2tc_pipeline.tables.frames import as_pandas
 from c2tc_pipeline.tables.kinds import plain
 from c2tc_pipeline.tables.row_sample import sampled_numbers
 from c2tc_pipeline.tables.table import Table, known_codes
@@ -65,6 +67,8 @@ class Trials:
         if not self.models or not self.seeds:
             raise InputError("There is nothing to evaluate; name at least one model and one seed.")
         for each in self.models:
+            if isinstance(each, type):
+                raise InputError(f"The model {each.__name__} is a class; give an instance, as {each.__name__}().")
             model = self.make(each, 0)
             if not hasattr(model, "fit") or not hasattr(model, "predict"):
                 raise InputError(f"The model {each!r} is no classifier; give one with fit and predict, or a name.")
@@ -98,8 +102,8 @@ Sides = dict[str, LabelledRows]
 
 def evaluate(
     small: CondensedTable,
-    test: pd.DataFrame,
-    train: pd.DataFrame | None = None,
+    test: Any,
+    train: Any = None,
     *,
     models: Sequence[str | BaseEstimator] = ("mlp", "boosting"),
     seeds: Sequence[int] = (0,),
@@ -122,9 +126,9 @@ def evaluate(
     ----------
     small : CondensedTable
         The table to score.
-    test : DataFrame
+    test : DataFrame or Table
         Rows with the label, that neither encoder nor condensation have seen.
-    train : DataFrame, optional
+    train : DataFrame or Table, optional
         The rows it was condensed from, with the label; rows without a label are left out. Without them there are no
         random samples and no scores of the whole table.
     models : sequence of str or classifier
@@ -174,6 +178,8 @@ def evaluate(
     True
     """
     trials = Trials(models, seeds, multiples, recipe, weighted, device)
+    test = as_pandas(test, "The test table")[0]
+    train = None if train is None else as_pandas(train, "The training table")[0]
     frames = {"test": _labelled(small, test, "test")}
     if train is not None:
         frames["train"] = _labelled(small, train, "training")
@@ -182,6 +188,8 @@ def evaluate(
                 "The training rows have a class that the condensed table lacks; give the rows that it was condensed "
                 "from."
             )
+    for side, found in frames.items():
+        _warn_about_absent_classes(small, found.codes, "test" if side == "test" else "training")
     rows = {"encoded": {"test": LabelledRows(small.encoder.encode_rows(frames["test"].X), frames["test"].codes)}}
     if train is not None:
         rows["encoded"]["train"] = _encoded_training(small, frames["train"])
@@ -194,7 +202,7 @@ def evaluate(
 def original_features(small: CondensedTable) -> list[str]:
     """Return the source columns that the encoder uses, which models on original columns get."""
     used = set(small.encoder.feature_names_in_)
-    return [name for name in small.original.columns if name in used and name != small.label_name]
+    return [name for name in small.original_rows.columns if name in used and name != small.label_name]
 
 
 def rows_to_score(small: CondensedTable, table: Table, encoded: EncodedRows, trials: Trials) -> dict[str, Sides]:
@@ -255,7 +263,7 @@ def score_rows(
         for model in trials.models
         if columns in trials.takes(model) and (kind != "condensed_bare" or trials.expands(model))
     ]
-    ended, lock = itertools.count(), Lock()
+    ended, lock, told = itertools.count(), Lock(), set[str]()
 
     def report() -> None:
         if listener is not None:
@@ -279,6 +287,9 @@ def score_rows(
             else:
                 name = type(chosen).__name__
                 trial = _own_trial(name, model, training, test, kind, len(classes))
+                if name not in told and trial.value.scores.accuracy >= 0 and trial.value.scores.log_loss is None:
+                    told.add(name)
+                    logger.warning("%s gives no probabilities: its AUC, log-loss and Brier score are undefined.", name)
             scores = trial.value.scores
             found[place] = {
                 "training_set": kind,
@@ -311,14 +322,14 @@ def score_rows(
 
 def _bare_rows(small: CondensedTable, columns: str, *, weighted: bool) -> LabelledRows:
     """Return the condensed rows in one kind of columns."""
-    X = _features(small, small.X if columns == "encoded" else small.original, columns)
+    X = _features(small, small.X if columns == "encoded" else small.original_rows, columns)
     weights = small.training_weight.to_numpy() if weighted else None
     return LabelledRows(X, np.searchsorted(_classes(small), plain(small.y).to_numpy()), weights)
 
 
 def _expanded_rows(small: CondensedTable, columns: str, seed: int, *, weighted: bool) -> LabelledRows:
     """Return rows drawn from the condensed table in one kind of columns."""
-    X, y, weight = small.expand(space=columns, random_state=seed)
+    X, y, weight = expand_table(small, None, space=columns, random_state=seed)
     codes = np.searchsorted(_classes(small), plain(y).to_numpy())
     return LabelledRows(_features(small, X, columns), codes, weight.to_numpy() if weighted else None)
 
@@ -333,12 +344,10 @@ def _own_trial(
     name: str, model: Any, training: LabelledRows, test: LabelledRows, kind: str, classes: int
 ) -> CacheLookup[Trial]:
     """Run a trial of the user's own classifier; a failure is logged and gives undefined scores."""
-    if not hasattr(model, "predict_proba"):
-        logger.warning("%s gives no probabilities, so that its AUC, log-loss and Brier score are undefined.", name)
     try:
         return run_trial(model, training, test, classes=classes)
     except Exception as error:
-        logger.warning("%s could not be trained and tested on the %s rows: %s", name, kind, error)
+        logger.warning("%s could not be trained and tested on the %s rows: %s", name, kind, one_line(str(error)))
         undefined = Scores(float("nan"), float("nan"), (None,) * classes, class_auc=(None,) * classes)
         return CacheLookup(Trial(undefined, float("nan")), hit=False)
 
@@ -384,7 +393,25 @@ def _labelled(small: CondensedTable, frame: pd.DataFrame, which: str) -> Labelle
     rows = rows.loc[rows[label].notna().to_numpy()]
     if rows.empty:
         raise InputError(f"None of the {which} rows has a label in column {label!r}; give some that do.")
-    return LabelledRows(rows, known_codes(rows[label], _classes(small)))
+    codes = known_codes(rows[label], _classes(small))
+    if (codes == len(_classes(small))).all():
+        raise InputError(
+            f"No label of the {which} rows is a class of the condensed table, as {str(rows[label].iloc[0])!r} is none; "
+            "check the values and the type of the label."
+        )
+    return LabelledRows(rows, codes)
+
+
+def _warn_about_absent_classes(small: CondensedTable, codes: np.ndarray, which: str) -> None:
+    absent = np.setdiff1d(np.arange(len(_classes(small))), codes)
+    if len(absent):
+        logger.warning(
+            "The %s rows have no row of class %r%s: %s.",
+            which,
+            str(_classes(small)[absent[0]]),
+            f" and of {len(absent) - 1} more" if len(absent) > 1 else "",
+            "macro-F1 and AUC leave it out" if which == "test" else "models trained on them can't predict it",
+        )
 
 
 def _encoded_training(small: CondensedTable, labelled: LabelledRows) -> LabelledRows:

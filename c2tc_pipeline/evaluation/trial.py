@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -121,9 +122,12 @@ def predict(model: Any, X: Any, classes: int) -> tuple[np.ndarray, np.ndarray | 
 
     A class that the model was not trained on has probability 0.
     """
-    if not hasattr(model, "predict_proba"):
+    found = None
+    # Some classifiers have the method only to say that they don't do it.
+    with contextlib.suppress(NotImplementedError):
+        found = np.asarray(model.predict_proba(X), dtype=np.float64) if hasattr(model, "predict_proba") else None
+    if found is None:
         return np.asarray(model.predict(X)), None
-    found = np.asarray(model.predict_proba(X), dtype=np.float64)
     probabilities = np.zeros((len(found), classes))
     probabilities[:, np.asarray(model.classes_)] = found
     if isinstance(model, ProbabilityClassifier):

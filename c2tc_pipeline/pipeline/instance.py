@@ -66,22 +66,6 @@ class Workplace:
         return build_defs(catalogue, storage=self.environment()["C2TC_STORAGE"])
 
 
-def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -> dict[str, tuple[float, ...]]:
-    """Return the ratios to make of each table; None stands for all tables, or for all ratios that each lists."""
-    names = list(catalogue) if table is None else [catalogue.table(table).name]
-    if not names:
-        raise InputError(f"There are no tables in the catalogue {catalogue.path}; describe one there.")
-    for name in names:
-        known = catalogue[name].ratios
-        if ratio is not None and ratio not in known:
-            listed = ", ".join(f"{each:g}" for each in known)
-            raise InputError(
-                f"Table {name!r} is not condensed to the ratio {ratio:g}; choose one of its ratios ({listed}), or add "
-                f"it to the catalogue {catalogue.path}."
-            )
-    return {name: tuple(catalogue[name].ratios) if ratio is None else (ratio,) for name in names}
-
-
 def prepare_home(home: str | Path) -> Path:
     """Make DAGSTER_HOME, with the default settings unless it has settings already; return its absolute path."""
     folder = Path(home).absolute()

@@ -20,7 +20,6 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import PeakWatch
 from c2tc_pipeline.pipeline.automation import automation_condition
 from c2tc_pipeline.pipeline.formats import FORMATS, SCHEMA_NAME
-from c2tc_pipeline.pipeline.instance import chosen_cells
 from c2tc_pipeline.pipeline.io_managers import (
     DATA_VERSION,
     REPLACES_VERSION,
@@ -39,7 +38,7 @@ from c2tc_pipeline.pipeline.versioning import (
 )
 from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
-from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline.tables.catalogue import Catalogue, chosen_cells
 from c2tc_pipeline.tables.schema import baseline_of
 from c2tc_pipeline.tables.spec import TableSpec
 

@@ -197,7 +197,7 @@ def _columns_table(table: CondensedTable) -> ShownTable:
 
 def _rows_table(table: CondensedTable, max_rows: int) -> ShownTable:
     """Return the first condensed rows in the original schema, the label first."""
-    original, label = table.original, table.label_name
+    original, label = table.original_rows, table.label_name
     features = [name for name in original.columns if name != label]
     shown = original[[label, *features[:MAX_COLUMNS]]].iloc[:max_rows]
     heads = [Column(wording.shortened(name, 40), dtype.kind in "iuf") for name, dtype in shown.dtypes.items()]

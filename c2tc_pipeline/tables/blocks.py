@@ -75,7 +75,11 @@ class Blocks:
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame) -> Blocks:
-        """Return the blocks of a DataFrame; column names become text, and two of the same name are refused."""
+        """Return the blocks of a DataFrame; column names become text, and two of the same name are refused.
+
+        Sparse columns become dense; a MultiIndex of columns and intervals are refused.
+        """
+        frame = _without_odd_columns(frame)
         names = [str(name) for name in frame.columns]
         if len(set(names)) < len(names):
             listed = ", ".join(repr(name) for name in sorted({name for name in names if names.count(name) > 1})[:5])
@@ -163,6 +167,23 @@ class Blocks:
         if self._open is not None:
             return self._open(columns)
         return (arrow_batch(frame) for frame in self.frames(columns))
+
+
+def _without_odd_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with dense columns; refuse names of several levels and columns of intervals."""
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise InputError(
+            "The columns have names of several levels (a MultiIndex); join the levels of each into one name first."
+        )
+    for position, dtype in enumerate(frame.dtypes):
+        if isinstance(dtype, pd.IntervalDtype):
+            raise InputError(
+                f"Column {str(frame.columns[position])!r} holds intervals; convert it to a category or to text first."
+            )
+        if isinstance(dtype, pd.SparseDtype):
+            frame = frame.copy(deep=False)
+            frame.isetitem(position, frame.iloc[:, position].astype(dtype.subtype).array)
+    return frame
 
 
 class _Chained(Blocks):

@@ -19,8 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from c2tc_pipeline.common.errors import InputError, closest
-from c2tc_pipeline.sources.addresses import resolve_address
-from c2tc_pipeline.tables.blocks import peek_table
+from c2tc_pipeline.sources.addresses import open_source, resolve_address
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 
@@ -97,6 +96,22 @@ def load_catalogue(path: str | Path) -> Catalogue:
     return Catalogue(path, tables)
 
 
+def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -> dict[str, tuple[float, ...]]:
+    """Return the ratios to make of each table; None stands for all tables, or for all ratios that each lists."""
+    names = list(catalogue) if table is None else [catalogue.table(table).name]
+    if not names:
+        raise InputError(f"There are no tables in the catalogue {catalogue.path}; describe one there.")
+    for name in names:
+        known = catalogue[name].ratios
+        if ratio is not None and ratio not in known:
+            listed = ", ".join(f"{each:g}" for each in known)
+            raise InputError(
+                f"Table {name!r} is not condensed to the ratio {ratio:g}; choose one of its ratios ({listed}), or add "
+                f"it to the catalogue {catalogue.path}."
+            )
+    return {name: tuple(catalogue[name].ratios) if ratio is None else (ratio,) for name in names}
+
+
 def validate_catalogue(catalogue: Catalogue) -> list[TableReport]:
     """Open each table's header and compare it with its description, without reading the table."""
     return [_report(catalogue, spec) for spec in catalogue.values()]
@@ -104,7 +119,7 @@ def validate_catalogue(catalogue: Catalogue) -> list[TableReport]:
 
 def _report(catalogue: Catalogue, spec: TableSpec) -> TableReport:
     try:
-        header = peek_table(catalogue.resolve_source(spec))
+        header = open_source(catalogue.resolve_source(spec)).header()
     except (InputError, OSError) as error:
         return TableReport(spec.name, str(error), rows=None, columns=None)
     problem = None

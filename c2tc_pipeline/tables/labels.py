@@ -39,6 +39,7 @@ class LabelGatherer:
     def __init__(self, name: str) -> None:
         self._name = name
         self._kind = Kind.EMPTY
+        self._dtypes: set[Any] = set()
         self._place: dict[Any, int] = {}
         self._new: list[pd.Series[Any]] = []
         self._first_rows: list[int] = []
@@ -50,6 +51,7 @@ class LabelGatherer:
             return np.empty(0, dtype=np.int64)
         kind = column_kind(labels)
         self._kind = joined_kind(self._kind, kind)
+        self._dtypes.add(labels.dtype)
         values = to_text(labels) if kind in (Kind.TEXT, Kind.MIXED) else plain(labels)
         positions, distinct = pd.factorize(values)
         known = len(self._place)
@@ -90,7 +92,11 @@ class LabelGatherer:
                 "choose a label with classes, or group its values into classes first."
             )
         sorted_values, numbers = np.unique(values.to_numpy(), return_inverse=True)
-        return LabelClasses(sorted_values, np.bincount(numbers, self._counts).astype(np.int64), numbers, values.dtype)
+        # A type of all labels that holds more than their values, such as a category with its order, is kept.
+        (dtype, *others) = self._dtypes
+        if others or not pd.api.types.is_extension_array_dtype(dtype):
+            dtype = values.dtype
+        return LabelClasses(sorted_values, np.bincount(numbers, self._counts).astype(np.int64), numbers, dtype)
 
 
 def _plain_values(labels: pd.Series[Any], kind: Kind) -> pd.Series[Any]:

@@ -6,22 +6,11 @@ The rules look at the values first, and at the column's name only where integers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
+from c2tc_pipeline.tables.given_roles import Role
 from c2tc_pipeline.tables.kinds import Kind
-
-
-class Role(StrEnum):
-    """What a column is used for."""
-
-    NUMERIC = "numeric"
-    STRING = "string"
-    CODE = "code"
-    DROP = "drop"
 
 
 @dataclass(frozen=True)
@@ -56,25 +45,6 @@ IDENTIFIER_MIN_ROWS = 50
 IDENTIFIER_SHARE = 0.99
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-
-
-def checked_overrides(
-    columns: Sequence[str], label: str | None, overrides: Mapping[str, Role | str]
-) -> dict[str, Role]:
-    """Return the roles that the user gave; refuse unknown columns, unknown roles and the label."""
-    known = [name for name in columns if name != label]
-    given = {}
-    for name, role in overrides.items():
-        if name == label:
-            raise InputError(f"Column {name!r} is the label and can't have a role; remove it from the roles.")
-        if name not in known:
-            raise InputError(f"There is no column {name!r} to give a role to; {closest(name, known)}.")
-        try:
-            given[name] = Role(role)
-        except ValueError:
-            choices = ", ".join(choice.value for choice in Role)
-            raise InputError(f"Column {name!r} can't have the role {str(role)!r}; choose one of: {choices}.") from None
-    return given
 
 
 def gatherer_of(name: str, given: Role | None) -> ColumnGatherer:

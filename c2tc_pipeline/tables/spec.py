@@ -21,7 +21,7 @@ from pydantic import (
 
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.sources.addresses import address_of
-from c2tc_pipeline.tables.roles import Role
+from c2tc_pipeline.tables.given_roles import Role
 
 DEFAULT_RATIOS = (0.01, 0.001, 0.0001)
 

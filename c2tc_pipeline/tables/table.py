@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError, Notice, closest
+from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.hashing import hash_array, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import LARGE_CELLS, Blocks, arrow_batch
+from c2tc_pipeline.tables.frames import in_type
+from c2tc_pipeline.tables.given_roles import check_columns
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.labels import LabelGatherer
-from c2tc_pipeline.tables.roles import ColumnRole, Role, checked_overrides
+from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline.tables.spec import SplitSettings
 from c2tc_pipeline.tables.split import SIDES, row_hashes, split_rows
 from c2tc_pipeline.tables.statistics import (
@@ -112,7 +114,7 @@ class Table:
 
     def labels(self, codes: np.ndarray) -> pd.Series[Any]:
         """Return the labels of class numbers, as a column of the label's name and type."""
-        return pd.Series(self.classes[codes], name=self.label).astype(self.label_dtype)
+        return in_type(pd.Series(self.classes[codes], name=self.label), self.label_dtype)
 
     def split_frame(self) -> pd.DataFrame:
         """Return ``source_row`` and ``side`` of every row, for people."""
@@ -200,9 +202,7 @@ def learn_table(
         When the table can't be used: no rows, no such label, a label that has one class or looks continuous, no
         feature left, infinities, or a role that the values don't fit.
     """
-    if label not in blocks.columns:
-        raise InputError(f"There is no label column {label!r} in the table; {closest(label, blocks.columns)}.")
-    given = checked_overrides(blocks.columns, label, roles or {})
+    given = check_columns(blocks.columns, label, roles or {})
     columns = [name for name in blocks.columns if name != label]
     notices = list(blocks.notices)
     gatherer = LabelGatherer(label)

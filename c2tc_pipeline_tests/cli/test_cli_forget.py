@@ -172,7 +172,7 @@ def test_concurrent_forget_is_not_undone(run: Run, small: None, monkeypatch: pyt
     def report(table: CondensedTable, really: Callable[[CondensedTable], str] = html.render_report) -> str:
         reports.append("begun")
         if len(reports) == 1:
-            job.forget_in_directory(Path("small"), Path("other.txt"))
+            job.forget_in_directory(Path("small"), {1: "150"}, Path("other.txt"))
         return really(table)
 
     monkeypatch.setattr(html, "render_report", report)

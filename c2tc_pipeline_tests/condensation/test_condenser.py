@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from imblearn.pipeline import make_pipeline
-from imblearn.utils import estimator_checks
+from imblearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
@@ -24,19 +24,6 @@ from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.table import PULL, training_weights
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
-
-# imbalanced-learn's own checks. Left out: those of `sampling_strategy`, which a condenser does not have, of sparse
-# rows and of one-hot labels, which it does not take, and of tags that only its own base class sets.
-APPLICABLE = (
-    "check_target_type",
-    "check_samplers_one_label",
-    "check_samplers_pandas",
-    "check_samplers_list",
-    "check_samplers_preserve_dtype",
-    "check_samplers_2d_target",
-    "check_sampler_get_feature_names_out",
-    "check_sampler_get_feature_names_out_pandas",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +40,9 @@ def rows_and_classes(rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")
-@pytest.mark.parametrize("name", APPLICABLE)
-def test_imbalanced_learn_check(name: str) -> None:
-    getattr(estimator_checks, name)("Condenser", Condenser(ratio=0.1))
+@parametrize_with_checks([Condenser(ratio=0.1)])
+def test_imbalanced_learn_checks(estimator: Condenser, check: Callable[[Condenser], None]) -> None:
+    check(estimator)
 
 
 def test_fitted_attributes_agree() -> None:

@@ -87,7 +87,8 @@ def test_dates_stay_dates() -> None:
 
 def test_decimals_are_averaged() -> None:
     column, small = condensed_column([Decimal(int(value)) / 8 for value in COUNTING])
-    np.testing.assert_allclose(column.astype(float), grouped(COUNTING / 8, small).mean())
+    assert {-value.as_tuple().exponent for value in column} == {3}
+    np.testing.assert_allclose(column.astype(float), grouped(COUNTING / 8, small).mean(), atol=0.0005)
 
 
 @pytest.mark.parametrize(
@@ -114,17 +115,17 @@ CATEGORIES = np.array(["red", "green", "blue"])[COUNTING % 3]
     [
         (pd.array(CATEGORIES, dtype="str"), "str"),
         (pd.Series(CATEGORIES.astype(object), dtype="object"), "object"),
-        (pd.Categorical(CATEGORIES, categories=["blue", "green", "red", "never"]), "str"),
-        (pd.Categorical(COUNTING % 3), "int64"),
+        (pd.Categorical(CATEGORIES, categories=["blue", "green", "red", "never"]), None),
+        (pd.Categorical(COUNTING % 3), None),
         (COUNTING % 2 == 0, "bool"),
         (pd.array(COUNTING % 2 == 0, dtype="boolean"), "boolean"),
         (pd.array(COUNTING % 2, dtype="int8"), "int8"),
     ],
     ids=["str", "object", "category", "category of numbers", "bool", "boolean", "zero or one"],
 )
-def test_categories_are_members_modes(values: Any, dtype: str) -> None:
+def test_categories_are_members_modes(values: Any, dtype: str | None) -> None:
     column, small = condensed_column(values)
-    assert column.dtype == dtype
+    assert column.dtype == (values.dtype if dtype is None else dtype)
     for shown, (_, members) in zip(column, grouped(np.asarray(values), small), strict=True):
         votes = members.value_counts()
         assert votes[shown] == votes.max()
@@ -207,7 +208,7 @@ def test_a_column_called_weight(tmp_path: Path) -> None:
     small = condense(frame, "outcome", 0.05)
     assert small.weight.name == "weight"
     loaded = CondensedTable.load(small.save(tmp_path / "small"))
-    assert pd.read_parquet(tmp_path / "small" / "condensed_original.parquet").columns[-1] == "c2tc_weight"
+    assert pd.read_parquet(tmp_path / "small" / "condensed_original.parquet").columns[-2] == "c2tc_weight"
     pd.testing.assert_series_equal(loaded.weight, small.weight)
     pd.testing.assert_frame_equal(loaded.original, small.original)
 

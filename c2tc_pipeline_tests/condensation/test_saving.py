@@ -67,10 +67,13 @@ def test_files(tmp_path: Path, table: CondensedTable) -> None:
     table.save(tmp_path / "small")
     assert {name for name, content in everything_below(tmp_path / "small").items() if content is not None} == set(FILES)
     encoded = pd.read_parquet(tmp_path / "small" / "condensed.parquet")
-    assert encoded.columns.tolist() == [*table.X.columns, "outcome", "weight"]
-    assert len(encoded) == len(table)
+    weights = ["weight", "training_weight"]
+    assert encoded.columns.tolist() == [*table.X.columns, "outcome", *weights]
     original = pd.read_parquet(tmp_path / "small" / "condensed_original.parquet")
-    assert original.columns.tolist() == [*mixed_table().columns, "weight"]
+    assert original.columns.tolist() == [*mixed_table().columns, *weights]
+    for written in (encoded, original):
+        assert written["weight"].tolist() == table.weight.tolist()
+        assert written["training_weight"].tolist() == table.training_weight.tolist()
 
 
 def test_a_report_is_saved_on_request(tmp_path: Path, table: CondensedTable) -> None:

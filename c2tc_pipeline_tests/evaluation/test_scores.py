@@ -312,6 +312,34 @@ def test_a_classifier_of_ones_own(parts: Parts, caplog: pytest.LogCaptureFixture
     assert by_model["GaussianNB"]["auc"].iloc[-1] == pytest.approx(auc)
 
 
+class Unsure(GaussianNB):
+    """A classifier that has the method for probabilities only to refuse it."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+
+def test_classes_without_rows_are_named_and_the_rest_is_scored(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:
+    train, test, small = parts
+    scores = evaluate(
+        small,
+        test[test["outcome"] != "class c"],
+        train[train["outcome"] == "class a"],
+        models=["logistic", Unsure()],
+        multiples=[1],
+    )
+    assert scores["accuracy"].notna().all()
+    assert (scores["auc"].notna() == (scores["model"] == "logistic")).all()
+    absent, untaught, unsure = caplog.messages
+    assert "test rows" in absent
+    assert "'class c'" in absent
+    assert "training rows" in untaught
+    assert "'class b'" in untaught
+    assert "Unsure" in unsure
+    with pytest.raises(InputError, match="'b'"):
+        evaluate(small, test.assign(outcome="b"))
+
+
 def test_a_failing_classifier_leaves_the_other_scores(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:
     train, test, small = parts
     few = LinearDiscriminantAnalysis(priors=[0.5, 0.5])

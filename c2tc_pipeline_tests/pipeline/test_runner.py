@@ -16,11 +16,11 @@ import pytest
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import runner
-from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells, open_instance, prepare_home
+from c2tc_pipeline.pipeline.instance import Workplace, open_instance, prepare_home
 from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun, run_tables
-from c2tc_pipeline.tables.catalogue import Catalogue
+from c2tc_pipeline.tables.catalogue import Catalogue, chosen_cells
 from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue, toy_definitions
 
 Deed = Callable[[str], object]
