@@ -22,9 +22,8 @@ import pandas as pd
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.csv_files import CsvSource
 from c2tc_pipeline.sources.parquet_files import ParquetSource
-from c2tc_pipeline.sources.source import Source, TableHeader
+from c2tc_pipeline.sources.source import FileSource, Source, TableHeader, version_size
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
@@ -37,7 +36,7 @@ BLOCK_ROWS = 65_536
 FRAME_BLOCK_ROWS = 4 * BLOCK_ROWS
 # A table of this many cells is large: 5 million rows of 20 columns, some 2 GB in memory while it is condensed.
 LARGE_CELLS = 100_000_000
-# The same for a CSV file, whose number of rows is not known before it is read.
+# The same for CSV and other files whose number of rows is not known before they are read.
 LARGE_CSV_BYTES = 1_000_000_000
 LIMIT_VARIABLE = "C2TC_MOST_TABLE_MB"
 
@@ -97,7 +96,8 @@ class Blocks:
             version = source.version()
             batches = partial(_unchanged_batches, source, version)
             columns = source.header().columns
-            return cls(columns, batches=batches, shown=source.shown, version=version, digest=source.digest())
+            digest, notices = source.digest(), source.notices
+            return cls(columns, batches=batches, shown=source.shown, version=version, digest=digest, notices=notices)
         return with_retries(lambda: _read_once(source), source.tries)
 
     @classmethod
@@ -192,8 +192,8 @@ def arrow_batch(frame: pd.DataFrame) -> pa.RecordBatch:
 
 def is_large(source: Source) -> bool:
     """Return whether a table should not be read into memory, as far as its source tells its size."""
-    if isinstance(source, CsvSource):
-        return int(source.version().partition("-")[0]) >= LARGE_CSV_BYTES
+    if isinstance(source, FileSource) and not isinstance(source, ParquetSource):
+        return (version_size(source.version()) or 0) >= LARGE_CSV_BYTES
     header = source.header()
     return header.rows is not None and header.rows * len(header.columns) >= LARGE_CELLS
 
@@ -224,7 +224,8 @@ def _read_once(source: Source) -> Blocks:
     digest = values.hexdigest() if source.hashes_values else source.digest()
     if not source.hashes_values and source.version() != before:
         raise ConnectionError(f"The source {source.shown} changed while it was being read.")
-    return Blocks(columns, frame=frame, batches=opened, shown=source.shown, version=before, digest=digest)
+    shown, notices = source.shown, source.notices
+    return Blocks(columns, frame=frame, batches=opened, shown=shown, version=before, digest=digest, notices=notices)
 
 
 def _copied_to_file(batches: Iterator[pa.RecordBatch]) -> tuple[list[str], OpenBatches]:
