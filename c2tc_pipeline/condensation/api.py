@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -30,6 +30,8 @@ def condense(
     *,
     rows: int | None = None,
     roles: Mapping[str, Role | str] | None = None,
+    missing: Sequence[str] = (),
+    label_kind: str = "auto",
     strings: str = "auto",
     numeric: str = "quantile",
     encoder: TableEncoder | None = None,
@@ -63,6 +65,10 @@ def condense(
         Condensed rows in all, instead of a ratio.
     roles : mapping of str to str, optional
         Roles of columns that inference would get wrong: "numeric", "string", "code" or "drop".
+    missing : sequence of str, optional
+        Further spellings of missing values, such as "unknown" or "-999".
+    label_kind : {"auto", "classes"}, default="auto"
+        With "classes" a label with many different numbers is taken as classes.
     strings, numeric : str
         Encoding of strings and scaling of numbers, as in :class:`HybridEncoder`.
     encoder : TableEncoder, optional
@@ -113,7 +119,8 @@ def condense(
     with clock.stage("prepare"):
         own_roles = {} if encoder is None else dict(encoder.roles or {})
         blocks = Blocks.of_frame(frame)
-        table = learn_table(blocks, label=str(label), roles={**own_roles, **(roles or {})})
+        given = {**own_roles, **(roles or {})}
+        table = learn_table(blocks, label=str(label), roles=given, missing=missing, label_kind=label_kind)
         if validation is not None:
             table = with_validation(table, validation)
     condenser = Condenser(

@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.source import FileSource, Source, TableHeader, version_size
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+from c2tc_pipeline.tables.readings import Readings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,6 +135,15 @@ class Blocks:
         for batches in regrouped(self._opened(columns), BLOCK_ROWS):
             yield frame_of(batches, self.shown)
 
+    def read_as(self, readings: Readings, only: Collection[str]) -> Blocks:
+        """Return these blocks with some columns read as numbers, dates and missing values."""
+        if not only:
+            return self
+        read = _Read(self, readings, only)
+        if self._frame is not None:
+            read._frame = readings.read(self._frame, only)
+        return read
+
     def followed_by(self, other: Blocks) -> Blocks:
         """Return these blocks and then those of another table with the same columns."""
         return _Chained(self, other)
@@ -163,6 +173,21 @@ class Blocks:
         if self._open is not None:
             return self._open(columns)
         return (arrow_batch(frame) for frame in self.frames(columns))
+
+
+class _Read(Blocks):
+    def __init__(self, raw: Blocks, readings: Readings, only: Collection[str]) -> None:
+        super().__init__(
+            raw.columns, shown=raw.shown, version=raw.version, digest=raw.digest, notices=raw.notices
+        )
+        self._raw, self._readings, self._only = raw, readings, only
+
+    def frames(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        if self._frame is not None:
+            yield from super().frames(columns)
+            return
+        for frame in self._raw.frames(columns):
+            yield self._readings.read(frame, self._only)
 
 
 class _Chained(Blocks):
