@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.sources import packed
 from c2tc_pipeline.sources.arrow_files import ArrowSource
 from c2tc_pipeline.sources.csv_files import CsvSource
 from c2tc_pipeline.sources.database_files import DatabaseFile, DuckdbSource, SqliteSource
 from c2tc_pipeline.sources.excel import ExcelSource
 from c2tc_pipeline.sources.json_lines import JsonLinesSource
 from c2tc_pipeline.sources.lakehouse import DeltaSource, IcebergSource
-from c2tc_pipeline.sources.location import WEB_SCHEMES, Location, is_file_address
+from c2tc_pipeline.sources.location import START_BYTES, WEB_SCHEMES, Location, is_file_address
 from c2tc_pipeline.sources.openml import OpenmlSource
 from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.postgresql import PostgresSource
@@ -101,11 +102,17 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
 def _by_content(location: Location, expected: type[Source] | None = None) -> Source | None:
     """Return the source of a file whose content is recognised, if it is of another kind than expected."""
     try:
-        start = location.start()
+        fitting = [kind for kind in SOURCES if kind.signature and re.match(kind.signature, location.start())]
+        if not fitting and re.match(packed.SIGNATURE, location.start()):
+            with packed.opened(location) as content:
+                start = content.read(START_BYTES)
+            kinds = [kind for kind in SOURCES if kind.may_be_packed]
+            fitting = [kind for kind in kinds if kind.signature and re.match(kind.signature, start)]
+            if not fitting and expected not in kinds:
+                fitting = [CsvSource]
     except InputError:
         # It is told when the file is read.
         return None
-    fitting = [kind for kind in SOURCES if kind.signature and re.match(kind.signature, start)]
     return None if not fitting or expected in fitting else fitting[0].of_file(location)
 
 

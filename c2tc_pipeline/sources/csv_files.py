@@ -40,7 +40,7 @@ class CsvSource(FileSource):
 
     format = "CSV"
     endings = tuple(f"{kind}{packing}" for kind in (".csv", ".tsv") for packing in packed.ENDINGS)
-    signature = packed.SIGNATURE
+    may_be_packed = True
 
     def described(self, parts: Sequence[Part]) -> TableHeader:
         dialects = [find_dialect(part.location) for part in parts]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import packed
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_BLOCK_BYTES = 1 << 20
+
+
 class JsonLinesSource(FileSource):
     """A file of JSON lines, or a folder of such files; a key that a line lacks is a missing value."""
 
     format = "JSON lines"
     endings = tuple(f"{kind}{packing}" for kind in (".jsonl", ".ndjson", ".json") for packing in packed.ENDINGS)
-    signature = rb"(\xef\xbb\xbf)?\s*\{\s*\"|" + packed.SIGNATURE
+    signature = rb"(\xef\xbb\xbf)?\s*\{\s*\""
+    may_be_packed = True
 
     def described(self, parts: Sequence[Part]) -> TableHeader:
         names: dict[str, None] = {}
@@ -63,11 +67,9 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file; refuse what is nested or no object."""
     location = part.location
     with packed.opened(location) as stream:
-        number = 0
-        while line := stream.readline(LONGEST_ROW):
-            number += 1
+        for number, line in enumerate(_split(stream), start=1):
             where = f"Line {number} of {location}"
-            if len(line) == LONGEST_ROW:
+            if len(line) > LONGEST_ROW:
                 raise InputError(f"{where} is longer than {LONGEST_ROW >> 20} MiB; write an object a line.")
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
@@ -86,3 +88,14 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
                         "of their own, or as text."
                     )
             yield row
+
+
+def _split(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield lines; one that is too long is cut and the last."""
+    rest = b""
+    while block := stream.read(_BLOCK_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+        if len(rest) > LONGEST_ROW:
+            break
+    yield rest

@@ -49,13 +49,15 @@ class LakehouseTable(Source):
             return self._version(table)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
         with self._opened() as table:
             names, _ = self._described(table)
             refuse_duplicate_columns(names, self.shown)
             wanted = self.chosen(columns, names)
             schema, found = self._read(table, wanted, rows)
             schema = pipeline_schema(schema.remove_metadata(), widened=True)
-            yield from sliced(with_schema(found, type(schema)([schema.field(name) for name in wanted])), rows)
+            yield from sliced(with_schema(found, pa.schema([schema.field(name) for name in wanted])), rows)
 
     @abstractmethod
     def _open(self) -> Any: ...

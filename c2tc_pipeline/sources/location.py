@@ -215,10 +215,13 @@ def _refusals(shown: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # aiohttp's error with a status, which is imported by the file system of the web alone.
-        status = getattr(error, "status", 0)
-        if isinstance(status, int) and 400 <= status < 500 and status not in (404, 408, 425, 429):
+        # fsspec says that there is no file whatever went wrong, and names aiohttp's error as the cause.
+        cause = error.__cause__ if isinstance(error, FileNotFoundError) else error
+        status = getattr(cause, "status", None)
+        if isinstance(status, int) and 400 <= status < 500 and status not in (404, 408, 410, 425, 429):
             raise InputError(f"The server refused {shown} (status {status}); check the address.") from None
+        if cause is not None and cause is not error and status not in (404, 410):
+            raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}).") from None
         raise
 
 

@@ -13,9 +13,9 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.location import Location
 
 ENDINGS = ("", ".gz", ".bz2", ".zst", ".zip")
-SIGNATURE = rb"\x1f\x8b|BZh[1-9]1AY&SY|\x28\xb5\x2f\xfd|PK\x03\x04"
+SIGNATURE = rb"\x1f\x8b|BZh[1-9]1AY&SY|\x28\xb5\x2f\xfd|PK\x03\x04|PK\x05\x06"
 _CODECS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
-_ZIP = b"PK\x03\x04"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # What Arrow says of damaged content; other errors come from a disk or a server.
 _DAMAGE = ("decompress failed", "inflate failed", "Truncated compressed")
 # What macOS adds to an archive.

@@ -56,6 +56,8 @@ class Source(ABC):
         How names of files of this kind end.
     signature : bytes
         A regular expression for how the content of such a file begins; empty where nothing tells.
+    may_be_packed : bool
+        Whether files of this kind are also read compressed.
     extra : str
         The extra that installs what this kind needs beyond the package's own dependencies.
     hashes_values : bool
@@ -71,6 +73,7 @@ class Source(ABC):
     format: ClassVar[str] = ""
     endings: ClassVar[tuple[str, ...]] = ()
     signature: ClassVar[bytes] = b""
+    may_be_packed: ClassVar[bool] = False
     extra: ClassVar[str] = "sources"
     hashes_values: bool = True
     tries: int = 1

@@ -2,7 +2,7 @@
 
 A label looks continuous when it has more than 20 different values and they are fractions or times, or more than 200 and
 they are integers, or when it has more than 20 and fewer than two rows per value. Fractions are refused below 20 values
-too when there are fewer than two rows per value.
+too when there are fewer than two rows per value. A label that is declared as classes is taken as it is.
 """
 
 from __future__ import annotations

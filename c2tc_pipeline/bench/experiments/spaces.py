@@ -37,7 +37,7 @@ from c2tc_pipeline.tables.category_counts import mixed_bits
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
 from c2tc_pipeline.tables.statistics import typed_columns
-from c2tc_pipeline.tables.table import Table, known_codes, learn_table
+from c2tc_pipeline.tables.table import Table, known_codes, learn_described, learn_table
 
 if TYPE_CHECKING:
     from c2tc_pipeline.bench.experiments.grid import Shape
