@@ -2,7 +2,9 @@
 
 | address | kind |
 |---|---|
-| ``people.csv``, ``people.csv.gz``, ``people.parquet``, a folder of Parquet files; the same on ``s3://`` | files |
+| ``people.csv``, ``people.jsonl``, ``people.parquet``, ``people.feather``; compressed; a folder of them | files |
+| ``people.xlsx?table=Sheet1``; a folder of a Delta Lake or Iceberg table | workbooks, lakehouse tables |
+| the same on ``s3://`` and ``https://``; ``-`` | remote files, standard input |
 | ``people.sqlite?table=people``, ``sqlite:///people.db?table=people``, ``people.duckdb?query=...`` | database files |
 | ``postgresql://user@host/db?table=people`` | PostgreSQL |
 | ``mysql+pymysql://user@host/db?table=people``, ``sqlalchemy://?dsn_env=NAME&table=people`` | SQLAlchemy |
@@ -75,7 +77,7 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
         location = received(sys.stdin.buffer)
         return _by_content(location) or CsvSource(location)
     named = next((source for kind in SOURCES if (source := kind.from_address(text, storage_options))), None)
-    if not is_file_address(text) or isinstance(named, DatabaseFile) and "?" in text:
+    if not is_file_address(text) or (isinstance(named, DatabaseFile) and "?" in text):
         if named is not None:
             return named
         Location.parse(text)
@@ -94,7 +96,9 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
     if found is None:
         return named
     found.notices = [
-        Notice("wrong_ending", f"The file {location} is of the kind {found.format} by its content, and was read as such")
+        Notice(
+            "wrong_ending", f"The file {location} is of the kind {found.format} by its content, and was read as such"
+        )
     ]
     return found
 

@@ -84,8 +84,8 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
             for name, value in row.items():
                 if isinstance(value, dict | list):
                     raise InputError(
-                        f"Column {name!r} of {location} holds nested JSON in line {number}; write its values as columns "
-                        "of their own, or as text."
+                        f"Column {name!r} of {location} holds nested JSON in line {number}; write its values "
+                        "as columns of their own, or as text."
                     )
             yield row
 

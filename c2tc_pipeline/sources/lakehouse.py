@@ -90,7 +90,9 @@ class LakehouseTable(Source):
 
     def _damaged(self, error: Exception) -> InputError:
         said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        return InputError(f"The {self.format} table {self.shown} can't be read: {said}; check that all its files are there.")
+        return InputError(
+            f"The {self.format} table {self.shown} can't be read: {said}; check that all its files are there."
+        )
 
 
 class DeltaSource(LakehouseTable):

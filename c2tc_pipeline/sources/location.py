@@ -197,7 +197,9 @@ class Location:
         path = Path(self.path)
         try:
             if path.is_dir():
-                raise InputError(f"The source {self} is a folder; give the path of one file or of a folder of its parts.")
+                raise InputError(
+                    f"The source {self} is a folder; give the path of one file or of a folder of its parts."
+                )
             return path.open("rb")
         except FileNotFoundError:
             raise InputError(_no_such_file(path)) from None

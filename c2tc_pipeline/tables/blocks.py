@@ -177,9 +177,7 @@ class Blocks:
 
 class _Read(Blocks):
     def __init__(self, raw: Blocks, readings: Readings, only: Collection[str]) -> None:
-        super().__init__(
-            raw.columns, shown=raw.shown, version=raw.version, digest=raw.digest, notices=raw.notices
-        )
+        super().__init__(raw.columns, shown=raw.shown, version=raw.version, digest=raw.digest, notices=raw.notices)
         self._raw, self._readings, self._only = raw, readings, only
 
     def frames(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:

@@ -91,8 +91,8 @@ class LabelGatherer:
         if not self._is_classes and _looks_continuous(kind, classes, rows):
             raise InputError(
                 f"Label column {name!r} looks continuous, with {classes} different values in {rows} rows; "
-                "choose a label with classes, group its values into classes first, or declare it with the kind of label "
-                "'classes' if they are."
+                "choose a label with classes, group its values into classes first, or declare it "
+                "with the kind of label 'classes'."
             )
         sorted_values, numbers = np.unique(values.to_numpy(), return_inverse=True)
         return LabelClasses(sorted_values, np.bincount(numbers, self._counts).astype(np.int64), numbers, values.dtype)

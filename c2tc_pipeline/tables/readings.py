@@ -161,7 +161,8 @@ def without_marks(series: pd.Series[Any], missing: Sequence[str]) -> pd.Series[A
         return series
     if isinstance(dtype, np.dtype) and dtype.kind in "iu":
         # A float would round large integers.
-        series = series.astype(str(dtype).capitalize().replace("Ui", "UI"))
+        integers = pd.arrays.IntegerArray(series.to_numpy(copy=True), marked.to_numpy())
+        return pd.Series(integers, index=series.index, name=series.name)
     return series.mask(marked)
 
 
@@ -206,7 +207,9 @@ class ReadingGatherer:
         """Return notices about what is read otherwise than it was written, or could not be decided."""
         notices = []
         for name, count in self._marked.items():
-            notices.append(Notice("missing_marks", f"{count:,} cells that spell a missing value were read as such", name))
+            notices.append(
+                Notice("missing_marks", f"{count:,} cells that spell a missing value were read as such", name)
+            )
         for name, column in self._columns.items():
             found = column.messages(is_marked=name in self._marked)
             notices += [Notice(kind, message, name) for kind, message in found]
@@ -264,7 +267,9 @@ class _TextColumn:
             messages.append(("words_among_numbers", text))
         if style.example:
             value = style.reading().read(pd.Series([style.example], dtype="str"), ()).iloc[0]
-            messages.append(("number_format", f"holds numbers such as {style.example!r}, which was read as {value:.15g}"))
+            messages.append(
+                ("number_format", f"holds numbers such as {style.example!r}, which was read as {value:.15g}")
+            )
         elif not (style.words or is_marked):
             text = f"holds {what} as text, which were read as {what}; give it the role string to keep the text"
             messages.append((f"{what}_as_text", text))
@@ -367,8 +372,10 @@ def gather_readings(
 
 
 def _is_text(series: pd.Series[Any]) -> bool:
-    return dtypes.is_object_dtype(series.dtype) or isinstance(series.dtype, pd.StringDtype) or (
-        isinstance(series.dtype, pd.ArrowDtype) and dtypes.is_string_dtype(series.dtype)
+    return (
+        dtypes.is_object_dtype(series.dtype)
+        or isinstance(series.dtype, pd.StringDtype)
+        or (isinstance(series.dtype, pd.ArrowDtype) and dtypes.is_string_dtype(series.dtype))
     )
 
 

@@ -240,12 +240,12 @@ def learn_table(
             groups = _duplicate_groups(blocks, codes, labelled, everything)
         shares = {"validation": split.validation, "test": split.test}
         sides[labelled] = split_rows(appearance[labelled], **shares, seed=split.seed, groups=groups)
-    missing = dict.fromkeys(columns, 0)
+    absent = dict.fromkeys(columns, 0)
 
     def training() -> Iterator[Block]:
         for block in _blocks_of(blocks.frames(), codes, labelled):
             for name in columns:
-                missing[name] += int(block.frame[name].isna().sum())
+                absent[name] += int(block.frame[name].isna().sum())
             train = np.flatnonzero(sides[block.row_ids] == 0)
             yield _picked(block, train)
 
@@ -253,7 +253,7 @@ def learn_table(
     statistics = replace(statistics, readings=readings)
     notices += column_notices(statistics, given)
     refuse_no_features(statistics.roles)
-    return Table(blocks, label, classes.values, classes.dtype, codes, sides, statistics, missing, tuple(given), notices)
+    return Table(blocks, label, classes.values, classes.dtype, codes, sides, statistics, absent, tuple(given), notices)
 
 
 def learn_described(blocks: Blocks, spec: TableSpec, split: SplitSettings | None = None) -> Table:

@@ -94,7 +94,9 @@ def to_packed(text: bytes, path: Path) -> str:
     elif packing == ".zst":
         path.write_bytes(pa.Codec("zstd").compress(text, asbytes=True))
     else:
-        path.write_bytes({".gz": gzip.compress, ".bz2": bz2.compress}.get(packing, bytes)(text))
+        path.write_bytes(
+            {".gz": gzip.compress, ".bz2": bz2.compress}[packing](text) if packing in (".gz", ".bz2") else text
+        )
     return str(path)
 
 

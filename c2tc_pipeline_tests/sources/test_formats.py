@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.server
 import io
+import itertools
 import sys
 import threading
 import zipfile
@@ -40,11 +41,13 @@ def made_table() -> pd.DataFrame:
         {
             "count": rng.integers(-9, 10**6, rows),
             "gaps": pd.array([None if row % 7 == 0 else row for row in range(rows)], dtype="Int64"),
-            "share": np.where(rng.random(rows) < 0.1, np.nan, rng.random(rows)),
+            "share": np.where(rng.random(rows) < 0.1, np.nan, rng.random(rows).round(6)),
             "word": [["cook", None, "a, b", "größe", "x"][row % 5] for row in range(rows)],
             "zip": [f"{row % 13:05d}" for row in range(rows)],
             "flag": rng.random(rows) < 0.5,
-            "since": (pd.Timestamp("2020-01-01 03:04:05") + pd.to_timedelta(rng.integers(0, 10**6, rows), "s")).as_unit("us"),
+            "since": (pd.Timestamp("2020-01-01 03:04:05") + pd.to_timedelta(rng.integers(0, 10**6, rows), "s")).as_unit(
+                "us"
+            ),
             "income": np.where(rng.random(rows) < 0.4, "high", "low"),
             "year": np.repeat([2023, 2024, 2025], rows // 3),
         }
@@ -85,14 +88,20 @@ def renamed(path: str, name: str) -> str:
 
 
 Writer = Callable[[pd.DataFrame, Path], str]
-CSV = partial(pd.DataFrame.to_csv, index=False)
+
+
+def csv_bytes(frame: pd.DataFrame, sep: str = ",") -> bytes:
+    return frame.to_csv(index=False, sep=sep).encode()
+
+
+def packed_csv(packing: str, frame: pd.DataFrame, here: Path) -> str:
+    return to_packed(csv_bytes(frame), here / f"t.csv{packing}")
+
+
 FORMATS: dict[str, Writer] = {
-    "csv": lambda frame, here: to_packed(CSV(frame).encode(), here / "t.csv"),
-    "tsv": lambda frame, here: to_packed(CSV(frame, sep="\t").encode(), here / "t.tsv"),
-    **{
-        f"csv{packing}": lambda frame, here, packing=packing: to_packed(CSV(frame).encode(), here / f"t.csv{packing}")
-        for packing in (".gz", ".bz2", ".zst", ".zip")
-    },
+    "csv": lambda frame, here: to_packed(csv_bytes(frame), here / "t.csv"),
+    "tsv": lambda frame, here: to_packed(csv_bytes(frame, sep="\t"), here / "t.tsv"),
+    **{f"csv{packing}": partial(packed_csv, packing) for packing in (".gz", ".bz2", ".zst", ".zip")},
     "jsonl": lambda frame, here: to_packed(to_json_lines(frame), here / "t.jsonl"),
     "jsonl.gz": lambda frame, here: to_packed(to_json_lines(frame), here / "t.jsonl.gz"),
     "parquet": lambda frame, here: str(frame.to_parquet(here / "t.parquet") or here / "t.parquet"),
@@ -146,10 +155,16 @@ def test_condensing_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
         here = tmp_path / kind.replace(" ", "_")
         here.mkdir()
         address = FORMATS[kind](made_table(), here)
-        result = run("condense", address, "--label", "income", "--rows", 8, "--out", here / "out", "--quiet", "--no-cache")
+        result = run(
+            "condense", address, "--label", "income", "--rows", 8, "--out", here / "out", "--quiet", "--no-cache"
+        )
         assert result.exit_code == 0, result.output
         found[kind] = data_hashes(here / "out")
-    assert all(hashes == found["csv.zst"] for hashes in found.values())
+    # The encoder keeps that JSON's dates are text.
+    own = {"encoder/encoder.json"}
+    for kind, hashes in found.items():
+        differing = {name for name, digest in hashes.items() if digest != found["csv.zst"][name]}
+        assert differing == (own if kind == "jsonl" else set()), kind
 
 
 def test_new_commits_are_new_versions(tmp_path: Path) -> None:
@@ -190,7 +205,7 @@ def test_folders_named_after_values(tmp_path: Path) -> None:
 def test_types_are_those_of_all_parts(tmp_path_factory: Any, cuts: list[int], block: int) -> None:
     frame, folder = made_table(), tmp_path_factory.mktemp("parts")
     edges = [0, *sorted(cuts), len(frame)]
-    for number, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (start, stop) in enumerate(itertools.pairwise(edges)):
         frame[start:stop].to_csv(folder / f"{number}.csv", index=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_files, "BLOCK_BYTES", block)
@@ -339,7 +354,7 @@ def test_files_on_the_web(tmp_path: Path, web: str) -> None:
         read_table(f"{web}/none.csv")
     with pytest.raises(InputError, match="refused"):
         read_table(f"{web}/secret.csv")
-    with pytest.raises(ConnectionError, match="127.0.0.1:9"):
+    with pytest.raises(ConnectionError, match="could not be reached"):
         read_table("http://127.0.0.1:9/t.csv")
 
 
@@ -351,10 +366,21 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: s
 
 
 def test_the_command_reads_standard_input(run: Run, tmp_path: Path) -> None:
-    command = ["condense", "-", "--label", "income", "--rows", "8", "--quiet", "--no-cache", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(main, command, input=CSV(made_table()).encode())
+    command = [
+        "condense",
+        "-",
+        "--label",
+        "income",
+        "--rows",
+        "8",
+        "--quiet",
+        "--no-cache",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(main, command, input=csv_bytes(made_table()))
     assert done.exit_code == 0, done.output
-    (tmp_path / "t.csv").write_bytes(CSV(made_table()).encode())
+    (tmp_path / "t.csv").write_bytes(csv_bytes(made_table()))
     run(*command[:1], tmp_path / "t.csv", *command[2:-1], tmp_path / "same")
     assert data_hashes(tmp_path / "out") == data_hashes(tmp_path / "same")
     empty = CliRunner().invoke(main, command, input=b"")

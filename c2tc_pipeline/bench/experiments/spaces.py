@@ -145,7 +145,11 @@ def encode_split(
     tested = is_test_row(frame, spec.label, group_duplicates=grouped)
     split = SplitSettings(seed=seed, validation=_VALIDATION, test=0, group_duplicates=grouped)
     table = learn_described(Blocks.of_frame(frame[~tested]), spec, split)
-    sides = {"train": table.read("train"), "validation": table.read("validation"), "test": table.statistics.readings.read(frame[tested])}
+    sides = {
+        "train": table.read("train"),
+        "validation": table.read("validation"),
+        "test": table.statistics.readings.read(frame[tested]),
+    }
     fitted = table
     if skew is not None:
         sides["train"] = imbalanced_rows(sides["train"], spec.label, *skew, seed=seed)
