@@ -180,7 +180,7 @@ class Location:
     def _translated(self) -> Iterator[None]:
         """Turn errors of a remote file system into our own, whose messages hold no secrets."""
         try:
-            with s3_errors(str(self)), _refusals(str(self)):
+            with web_errors(str(self)) if self.scheme in WEB_SCHEMES else s3_errors(str(self)):
                 yield
         except FileNotFoundError:
             raise InputError(f"There is no file {self}; check the address.") from None
@@ -212,19 +212,21 @@ class Location:
 
 
 @contextmanager
-def _refusals(shown: str) -> Iterator[None]:
-    """Turn a web server's refusal into ``InputError``."""
+def web_errors(shown: str) -> Iterator[None]:
+    """Turn refusals of a web server into ``InputError``, and other errors on the way to it into ``ConnectionError``."""
     try:
         yield
     except Exception as error:
         # fsspec says that there is no file whatever went wrong, and names aiohttp's error as the cause.
         cause = error.__cause__ if isinstance(error, FileNotFoundError) else error
+        if cause is None or not type(cause).__module__.startswith("aiohttp"):
+            raise
         status = getattr(cause, "status", None)
         if isinstance(status, int) and 400 <= status < 500 and status not in (404, 408, 410, 425, 429):
             raise InputError(f"The server refused {shown} (status {status}); check the address.") from None
-        if cause is not None and cause is not error and status not in (404, 410):
-            raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}).") from None
-        raise
+        if status in (404, 410):
+            raise
+        raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}).") from None
 
 
 def is_file_address(address: str) -> bool:

@@ -93,10 +93,10 @@ def to_packed(text: bytes, path: Path) -> str:
             archive.writestr("people.csv", text)
     elif packing == ".zst":
         path.write_bytes(pa.Codec("zstd").compress(text, asbytes=True))
+    elif packing == ".gz":
+        path.write_bytes(gzip.compress(text))
     else:
-        path.write_bytes(
-            {".gz": gzip.compress, ".bz2": bz2.compress}[packing](text) if packing in (".gz", ".bz2") else text
-        )
+        path.write_bytes(bz2.compress(text) if packing == ".bz2" else text)
     return str(path)
 
 
