@@ -19,7 +19,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import one_blas_thread, side_by_side
 from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
 from c2tc_pipeline.encoding.part import Part, as_role, check_values
-from c2tc_pipeline.tables.readings import Readings, gather_readings
+from c2tc_pipeline.tables.readings import Readings, read_frame
 from c2tc_pipeline.tables.roles import Role, checked_overrides
 from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics, row_named
 
@@ -77,8 +77,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = list(frame.columns)
         given = checked_overrides(columns, None, self.roles or {})
         as_text = {name for name, role in given.items() if role in (Role.STRING, Role.DROP)}
-        readings, changed, _ = gather_readings(lambda wanted: [frame if wanted is None else frame[wanted]], (), as_text)
-        frame = readings.read(frame, changed)
+        frame, readings = read_frame(frame, as_text)
         statistics = gather_statistics(
             [Block(frame, codes, np.arange(len(frame)))],
             columns,

@@ -74,15 +74,14 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
     """
     text = os.fspath(address)
     if text == STANDARD_INPUT:
-        location = received(sys.stdin.buffer)
+        _, location = _received(sys.stdin.buffer)
         return _by_content(location) or CsvSource(location)
     named = next((source for kind in SOURCES if (source := kind.from_address(text, storage_options))), None)
-    if not is_file_address(text) or (isinstance(named, DatabaseFile) and "?" in text):
-        if named is not None:
-            return named
-        Location.parse(text)
+    if named is not None and (not is_file_address(text) or (isinstance(named, DatabaseFile) and "?" in text)):
+        return named
     location = Location.parse(text, storage_options)
-    if (named is None or location.scheme == "file") and location.is_folder():
+    # Folders of a name with an ending are common where Spark wrote them.
+    if (named is None or location.scheme == "file" or text.endswith("/")) and location.is_folder():
         return _of_folder(location)
     if named is None:
         found = _by_content(location)
@@ -106,12 +105,13 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
 def _by_content(location: Location, expected: type[Source] | None = None) -> Source | None:
     """Return the source of a file whose content is recognised, if it is of another kind than expected."""
     try:
-        fitting = [kind for kind in SOURCES if kind.signature and re.match(kind.signature, location.start())]
-        if not fitting and re.match(packed.SIGNATURE, location.start()):
+        start = location.start()
+        fitting = [kind for kind in SOURCES if kind.signature and re.match(kind.signature, start)]
+        if not fitting and re.match(packed.SIGNATURE, start):
             with packed.opened(location) as content:
-                start = content.read(START_BYTES)
+                inner = content.read(START_BYTES)
             kinds = [kind for kind in SOURCES if kind.may_be_packed]
-            fitting = [kind for kind in kinds if kind.signature and re.match(kind.signature, start)]
+            fitting = [kind for kind in kinds if kind.signature and re.match(kind.signature, inner)]
             if not fitting and expected not in kinds:
                 fitting = [CsvSource]
     except InputError:
@@ -152,19 +152,15 @@ def _names(folder: Location, prefix: str = "") -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def received(stream: BinaryIO) -> Location:
-    """Return standard input as a temporary file, since most kinds of files are read more than once."""
-    folder = ScratchDirectory()
-    path = Path(folder.name) / "standard_input"
+def _received(stream: BinaryIO) -> tuple[ScratchDirectory, Location]:
+    """Return standard input as a file in a temporary folder, since most kinds of files are read more than once."""
     if stream.isatty():
         raise InputError("Nothing is piped into standard input; give a path, or pipe a file.")
+    folder = ScratchDirectory()
+    path = Path(folder.name) / "standard_input"
     with path.open("wb") as copy:
         shutil.copyfileobj(stream, copy, 1 << 20)
-    _KEPT.append(folder)
-    return Location("file", str(path), shown="standard input")
-
-
-_KEPT: list[ScratchDirectory] = []
+    return folder, Location("file", str(path), shown="standard input")
 
 
 def resolve_address(address: str, folder: Path) -> str:

@@ -26,7 +26,7 @@ class JsonLinesSource(FileSource):
     """A file of JSON lines, or a folder of such files; a key that a line lacks is a missing value."""
 
     format = "JSON lines"
-    endings = tuple(f"{kind}{packing}" for kind in (".jsonl", ".ndjson", ".json") for packing in packed.ENDINGS)
+    endings = tuple(f"{kind}{packing}" for kind in (".jsonl", ".ndjson") for packing in packed.ENDINGS)
     signature = rb"(\xef\xbb\xbf)?\s*\{\s*\""
     may_be_packed = True
 

@@ -157,7 +157,12 @@ class IcebergSource(LakehouseTable):
         return tables.StaticTable.from_metadata(newest.path, properties)
 
     def _described(self, table: Any) -> tuple[list[str], int | None]:
-        return [field.name for field in table.schema().fields], None
+        snapshot = table.current_snapshot()
+        told = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
+        counts = [int(told.get(f"total-{what}", 0)) for what in ("records", "position-deletes", "equality-deletes")]
+        # How many rows an equality deletes only reading tells.
+        rows = None if counts[2] or "total-records" not in told else counts[0] - counts[1]
+        return [field.name for field in table.schema().fields], rows
 
     def _version(self, table: Any) -> str:
         snapshot = table.current_snapshot()

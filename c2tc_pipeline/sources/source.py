@@ -279,8 +279,11 @@ def folder_parts(
     folder: Location, endings: tuple[str, ...], prefix: str = "", keys: Mapping[str, str | None] | None = None
 ) -> Iterator[Part]:
     """Yield the files under a folder that have one of some endings; names that begin with _ or . are left out."""
-    shown = [(entry, inner) for entry, inner in folder.entries() if not entry.name.startswith(("_", "."))]
+    listed = folder.entries()
+    shown = [(entry, inner) for entry, inner in listed if not entry.name.startswith(("_", "."))]
     files = [entry for entry, inner in shown if not inner and entry.name.lower().endswith(endings)]
+    if any(entry.name == "_delta_log" for entry, _ in listed):
+        raise InputError(f"The folder {folder} is a Delta Lake table; end its address with a slash to read it as one.")
     for entry, inner in shown:
         key, equals, value = entry.name.partition("=")
         if inner and not (key and equals):

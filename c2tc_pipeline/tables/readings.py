@@ -371,6 +371,12 @@ def gather_readings(
     return readings, gatherer.changed(readings), gatherer.notices(readings)
 
 
+def read_frame(frame: pd.DataFrame, as_text: Collection[str]) -> tuple[pd.DataFrame, Readings]:
+    """Return a whole table as it is read, and how that is."""
+    readings, changed, _ = gather_readings(lambda wanted: [frame if wanted is None else frame[wanted]], (), as_text)
+    return readings.read(frame, changed), readings
+
+
 def _is_text(series: pd.Series[Any]) -> bool:
     return (
         dtypes.is_object_dtype(series.dtype)

@@ -163,7 +163,7 @@ class TableStatistics:
             counts,
             ranges,
             read_parquet(directory / "example.parquet"),
-            Readings.from_json(values["readings"]),
+            Readings.from_json(values.get("readings", Readings().to_json())),
         )
 
 

@@ -16,6 +16,7 @@ from c2tc_pipeline import CondensedTable, condense
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.forget import forget_rows
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.tables import blocks
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.readings import MOST_WORDS_SHARE, Readings, gather_readings
 from c2tc_pipeline.tables.schema import check_schema, derive_schema, schema_from_json, schema_to_json
@@ -202,6 +203,23 @@ def test_csv_and_other_sources_mean_the_same(run: Run, tmp_path: Path) -> None:
     tables = [learn_table(Blocks.of_source(tmp_path / name), label="income") for name in ("t.csv", "t.parquet")]
     assert tables[0].roles == tables[1].roles
     pd.testing.assert_frame_equal(tables[0].read("train"), tables[1].read("train"))
+
+
+def test_tables_larger_than_memory_are_read_alike(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    people().to_csv(tmp_path / "t.csv", index=False)
+    people().to_parquet(tmp_path / "t.parquet")
+    found = []
+    for limit in (blocks.LARGE_CELLS, 100):
+        for name in ("LARGE_CELLS", "LARGE_CSV_BYTES", "BLOCK_ROWS"):
+            monkeypatch.setattr(blocks, name, limit)
+        for name in ("t.csv", "t.parquet"):
+            table = learn_table(Blocks.of_source(tmp_path / name), label="income")
+            assert table.blocks.in_memory == (limit != 100)
+            table.blocks.write(tmp_path / "stored.parquet")
+            stored = pd.concat(list(Blocks.of_parquet(tmp_path / "stored.parquet").frames()), ignore_index=True)
+            pd.testing.assert_frame_equal(stored, table.read("train").reset_index(drop=True), check_dtype=limit != 100)
+            found.append((stored.astype(object).where(stored.notna(), None).to_dict("list"), table.roles))
+    assert all(each == found[0] for each in found)
 
 
 def test_later_deliveries_fit_if_they_hold_the_same_words() -> None:
