@@ -110,8 +110,8 @@ class DeltaSource(LakehouseTable):
         options = {}
         if self.location.scheme == "s3":
             options["AWS_REGION"] = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-            if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
-                options["AWS_ALLOW_HTTP"] = "true"
+            if endpoint := _endpoint():
+                options |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
         return deltalake.DeltaTable(self.location.path, storage_options=options)
 
     def _described(self, table: Any) -> tuple[list[str], int | None]:
@@ -150,10 +150,9 @@ class IcebergSource(LakehouseTable):
         newest = _newest_metadata(self.location)
         if newest is None:
             raise InputError(f"The folder {self.shown} holds no Iceberg metadata any more; check it.")
-        properties = {}
-        if self.location.scheme == "s3":
-            # PyIceberg reads credentials from the environment, but not the server's address.
-            properties = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"]} if "AWS_ENDPOINT_URL" in os.environ else {}
+        # PyIceberg reads credentials from the environment, but not the server's address.
+        endpoint = _endpoint()
+        properties = {"s3.endpoint": endpoint} if endpoint else {}
         return tables.StaticTable.from_metadata(newest.path, properties)
 
     def _described(self, table: Any) -> tuple[list[str], int | None]:
@@ -171,6 +170,11 @@ class IcebergSource(LakehouseTable):
     def _read(self, table: Any, columns: list[str], rows: int) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         reader = table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
         return reader.schema, iter(reader)
+
+
+def _endpoint() -> str:
+    """Return the address of the S3 server, empty for that of Amazon."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
 
 
 def _newest_metadata(location: Location) -> Location | None:

@@ -8,12 +8,14 @@ import io
 import itertools
 import sys
 import threading
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -29,6 +31,7 @@ from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.blocks import Blocks, peek_table, read_table
 from c2tc_pipeline_tests.sources.kinds import to_delta, to_hive, to_iceberg, to_packed, to_parts
+from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import data_hashes
 
@@ -185,6 +188,25 @@ def test_new_commits_are_new_versions(tmp_path: Path) -> None:
     catalogue.load_table("made.people").delete("year = 2024")
     assert before != open_source(address).version()
     assert sorted(read_table(address)["count"]) == sorted(left["count"])
+
+
+def test_lakehouse_tables_and_folders_on_s3(bucket: S3Server, tmp_path: Path) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    frame, folder = made_table(), f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    files = fsspec.filesystem("s3", **vars(bucket.access), skip_instance_cache=True)
+    for path in (to_delta(frame, tmp_path / "delta.parquet"), to_hive(frame, tmp_path / "hive", "year")):
+        files.put(path, f"{folder}/{Path(path).name}", recursive=True)
+    settings = {"s3.endpoint": bucket.endpoint_url, "s3.access-key-id": KEY, "s3.secret-access-key": SECRET}
+    catalogue = SqlCatalog("made", uri=f"sqlite:///{tmp_path}/catalogue.db", warehouse=folder, **settings)
+    catalogue.create_namespace("made")
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    catalogue.create_table("made.people", schema=table.schema).append(table)
+    for name in ("delta.parquet/", "hive", "made/people"):
+        pd.testing.assert_frame_equal(read_table(f"{folder}/{name}"), frame, obj=name)
+        assert open_source(f"{folder}/{name}").version() == open_source(f"{folder}/{name}").version()
+    with pytest.raises(InputError, match="is a Delta Lake table"):
+        read_table(f"{folder}/delta.parquet")
 
 
 def test_folders_named_after_values(tmp_path: Path) -> None:
