@@ -76,8 +76,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         classes, codes = (None, np.zeros(len(frame), dtype=np.int64)) if labels is None else _numbered(labels)
         columns = list(frame.columns)
         given = checked_overrides(columns, None, self.roles or {})
-        as_text = {name for name, role in given.items() if role in (Role.STRING, Role.DROP)}
-        frame, readings = read_frame(frame, as_text)
+        frame, readings = read_frame(frame, roles=given)
         statistics = gather_statistics(
             [Block(frame, codes, np.arange(len(frame)))],
             columns,

@@ -166,60 +166,54 @@ def without_marks(series: pd.Series[Any], missing: Sequence[str]) -> pd.Series[A
     return series.mask(marked)
 
 
-class ReadingGatherer:
-    """Decides block by block how the text columns of a table are read.
+def gather_readings(
+    frames: Callable[[Sequence[str] | None], Iterable[pd.DataFrame]],
+    *,
+    missing: Sequence[str] = (),
+    roles: Mapping[str, str] | None = None,
+    label: str | None = None,
+) -> tuple[Readings, set[str], list[Notice]]:
+    """Decide how a table is read, in one pass over its text columns.
 
-    ``as_text`` are columns whose text is kept: the label, and those that the user reads as strings or drops.
+    Return that, the columns that it changes, and notices. ``roles`` are those that the user gave: strings and dropped
+    columns stay text, as the label does, and in numbers a comma that may come before thousands does.
     """
+    given = roles or {}
+    missing = tuple(dict.fromkeys(missing))
+    columns: dict[str, _TextColumn] = {}
+    marked: dict[str, int] = {}
+    first = next(iter(frames(None)))
+    wanted = [str(name) for name in first.columns if _numbers_among(missing) or _may_be_marked(first[name])]
+    for frame in frames(wanted) if wanted else ():
+        for name in wanted:
+            column = frame[name]
+            without = without_marks(column, missing)
+            if without is not column:
+                marked[name] = marked.get(name, 0) + int((without.isna() & column.notna()).sum())
+            if _is_text(column) and name != label and given.get(name) not in ("string", "drop"):
+                has_thousands = given.get(name) in ("numeric", "code")
+                columns.setdefault(name, _TextColumn(missing, has_thousands=has_thousands)).add(column)
+    notices = [
+        Notice("missing_marks", f"{count:,} cells that spell a missing value were read as such", name)
+        for name, count in marked.items()
+    ]
+    for name, text in columns.items():
+        notices += [Notice(kind, message, name) for kind, message in text.messages(is_marked=name in marked)]
+    decided = {name: reading for name, text in columns.items() if (reading := text.reading()) is not None}
+    return Readings(missing, decided), {*marked, *decided}, notices
 
-    def __init__(self, missing: Sequence[str], as_text: Collection[str]) -> None:
-        self._missing = tuple(dict.fromkeys(missing))
-        self._as_text = as_text
-        self._columns: dict[str, _TextColumn] = {}
-        self._marked: dict[str, int] = {}
 
-    def wanted(self, frame: pd.DataFrame) -> list[str]:
-        """Return the columns that :meth:`add` needs, given some rows."""
-        if _numbers_among(self._missing):
-            return list(frame.columns)
-        return [name for name in frame.columns if _is_text(frame[name]) or _is_category(frame[name])]
-
-    def add(self, frame: pd.DataFrame) -> None:
-        """Take a block of the wanted columns into account."""
-        for name in frame.columns:
-            given = frame[name]
-            column = without_marks(given, self._missing)
-            if column is not given:
-                self._marked[name] = self._marked.get(name, 0) + int((column.isna() & given.notna()).sum())
-            if name not in self._as_text and _is_text(given):
-                self._columns.setdefault(name, _TextColumn(self._missing)).add(given)
-
-    def readings(self) -> Readings:
-        """Return how the table is read."""
-        decided = {name: column.reading() for name, column in self._columns.items()}
-        return Readings(self._missing, {name: how for name, how in decided.items() if how is not None})
-
-    def changed(self, readings: Readings) -> set[str]:
-        """Return the columns that differ from what was delivered."""
-        return {*self._marked, *readings.columns}
-
-    def notices(self, readings: Readings) -> list[Notice]:
-        """Return notices about what is read otherwise than it was written, or could not be decided."""
-        notices = []
-        for name, count in self._marked.items():
-            notices.append(
-                Notice("missing_marks", f"{count:,} cells that spell a missing value were read as such", name)
-            )
-        for name, column in self._columns.items():
-            found = column.messages(is_marked=name in self._marked)
-            notices += [Notice(kind, message, name) for kind, message in found]
-        return notices
+def read_frame(frame: pd.DataFrame, **options: Any) -> tuple[pd.DataFrame, Readings]:
+    """Return a whole table as it is read, and how; options are those of :func:`gather_readings`."""
+    readings, changed, _ = gather_readings(lambda names: [frame if names is None else frame[names]], **options)
+    return readings.read(frame, changed), readings
 
 
 class _TextColumn:
     """The ways in which all cells of a column but a few words can be numbers or dates, decided block by block."""
 
-    def __init__(self, missing: Sequence[str]) -> None:
+    def __init__(self, missing: Sequence[str], *, has_thousands: bool) -> None:
+        self._has_thousands = has_thousands
         self._absent = {*MISSING_SPELLINGS, *missing}
         self._kind = Kind.EMPTY
         self._cells = 0
@@ -258,7 +252,8 @@ class _TextColumn:
             if not ambiguous:
                 return []
             message = f"holds numbers that can be read in two ways, such as {ambiguous!r}, and was read as text"
-            return [("ambiguous_numbers", f"{message}; write them without separators, all with the same sign or none")]
+            advice = "give it the role numeric if separators come before thousands, or write all in one way"
+            return [("ambiguous_numbers", f"{message}; {advice}")]
         messages = []
         what = "dates" if style.name == "date" else "numbers"
         if style.words:
@@ -284,7 +279,8 @@ class _TextColumn:
         best = [style for style in fitting if style.word_count == fewest]
         if not best:
             return None, ""
-        if best[0].name != "plain" and {style.name for style in best} >= _AMBIGUOUS:
+        is_ambiguous = best[0].name != "plain" and {style.name for style in best} >= _AMBIGUOUS
+        if is_ambiguous and not self._has_thousands:
             # Where others are plain, those with separators are a few words.
             best, ambiguous = [style for style in fitting if style.name == "plain"], best[0].example
             if not best:
@@ -353,30 +349,6 @@ class _Style:
         return TextReading(self.name, max(self._signs, default=""), tuple(sorted(self.words)), integers)
 
 
-def gather_readings(
-    frames: Callable[[Sequence[str] | None], Iterable[pd.DataFrame]],
-    missing: Sequence[str] = (),
-    as_text: Collection[str] = (),
-) -> tuple[Readings, set[str], list[Notice]]:
-    """Return how a table is read, the columns that this changes, and notices, in one pass over its text columns."""
-    gatherer = ReadingGatherer(missing, as_text)
-    wanted: list[str] = []
-    for frame in frames(None):
-        wanted = gatherer.wanted(frame)
-        break
-    if wanted:
-        for frame in frames(wanted):
-            gatherer.add(frame)
-    readings = gatherer.readings()
-    return readings, gatherer.changed(readings), gatherer.notices(readings)
-
-
-def read_frame(frame: pd.DataFrame, as_text: Collection[str]) -> tuple[pd.DataFrame, Readings]:
-    """Return a whole table as it is read, and how that is."""
-    readings, changed, _ = gather_readings(lambda wanted: [frame if wanted is None else frame[wanted]], (), as_text)
-    return readings.read(frame, changed), readings
-
-
 def _is_text(series: pd.Series[Any]) -> bool:
     return (
         dtypes.is_object_dtype(series.dtype)
@@ -385,8 +357,8 @@ def _is_text(series: pd.Series[Any]) -> bool:
     )
 
 
-def _is_category(series: pd.Series[Any]) -> bool:
-    return isinstance(series.dtype, pd.CategoricalDtype)
+def _may_be_marked(series: pd.Series[Any]) -> bool:
+    return _is_text(series) or isinstance(series.dtype, pd.CategoricalDtype)
 
 
 def _numbers_among(words: Iterable[str]) -> list[float]:

@@ -211,10 +211,9 @@ def learn_table(
         raise InputError(f"There is no label column {label!r} in the table; {closest(label, blocks.columns)}.")
     given = checked_overrides(blocks.columns, label, roles or {})
     columns = [name for name in blocks.columns if name != label]
-    as_text = {label, *(name for name, role in given.items() if role in (Role.STRING, Role.DROP))}
-    readings, changed, found_notices = gather_readings(blocks.frames, missing, as_text)
+    readings, changed, read = gather_readings(blocks.frames, missing=missing, roles=given, label=label)
     blocks = blocks.read_as(readings, changed)
-    notices = [*blocks.notices, *found_notices]
+    notices = [*blocks.notices, *read]
     gatherer = LabelGatherer(label, kind=label_kind)
     numbers: list[np.ndarray] = []
     for frame in blocks.frames([label]):

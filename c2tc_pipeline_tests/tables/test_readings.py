@@ -24,10 +24,12 @@ from c2tc_pipeline.tables.table import learn_table
 from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
 
 
-def read(cells: list[Any], dtype: str = "str", missing: tuple[str, ...] = ()) -> tuple[pd.Series[Any], list[str]]:
+def read(
+    cells: list[Any], dtype: str = "str", missing: tuple[str, ...] = (), **roles: str
+) -> tuple[pd.Series[Any], list[str]]:
     """Read a column; return it and the kinds of its notices."""
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=dtype)})
-    readings, changed, notices = gather_readings(lambda _: [frame], missing)
+    readings, changed, notices = gather_readings(lambda _: [frame], missing=missing, roles=roles)
     assert all(notice.column == "x" for notice in notices)
     return readings.read(frame, changed)["x"], [notice.kind for notice in notices]
 
@@ -101,6 +103,13 @@ def test_other_columns_and_words_of_the_user(
     assert [None if pd.isna(value) else value for value in column] == values
     if dtype == "category":
         assert column.dtype == pd.Series(cells, dtype=dtype).dtype
+
+
+def test_roles_of_the_user_decide() -> None:
+    assert read(["1,234", "12,500"], x="numeric")[0].tolist() == [1234, 12500]
+    assert read(["1.234,5", "12,500"], x="numeric")[0].tolist() == [1234.5, 12.5]
+    for role in ("string", "drop"):
+        assert read(["1", "2", "NA"], x=role)[0].astype(object).tolist()[:2] == ["1", "2"]
 
 
 cells = st.one_of(
