@@ -26,7 +26,7 @@ from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import to_text
 from c2tc_pipeline.tables.spec import TableSpec
-from c2tc_pipeline.tables.table import learn_table
+from c2tc_pipeline.tables.table import learn_described
 
 SPLIT_NAME = "split.parquet"
 
@@ -60,7 +60,7 @@ def condense_to_directory(
     encoder, condenser = make_encoder(spec, cache_dir=cache_dir), make_condenser(spec, ratio, cache_dir=cache_dir)
     condenser.set_params(rows=rows)
     with clock.stage("prepare"):
-        table = learn_table(blocks, label=spec.label, roles=spec.roles, split=spec.split if split else None)
+        table = learn_described(blocks, spec, spec.split if split else None)
     small, encoded = condense_table(
         table, encoder, condenser, name=name, clock=clock, min_category_rows=spec.settings.min_category_rows
     )

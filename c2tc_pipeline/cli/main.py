@@ -94,6 +94,10 @@ for _command in (run, ui, expand, forget, verify, gc):
 @click.option(
     "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="numeric, string, code or drop; repeatable."
 )
+@click.option("--missing", metavar="WORDS", help="Further spellings of missing values, such as unknown,n/a.")
+@click.option(
+    "--label-kind", type=click.Choice(["auto", "classes"]), help="Take many numbers as classes.  [default: auto]"
+)
 @click.option(
     "--strings", type=click.Choice(["auto", "similarity", "target"]), help="Encoding of strings.  [default: auto]"
 )
@@ -154,6 +158,8 @@ def condense(
     rows: int | None,
     out: Path,
     roles: tuple[str, ...],
+    missing: str | None,
+    label_kind: str | None,
     gamma: str | None,
     split: bool,
     group_duplicates: bool,
@@ -168,8 +174,8 @@ def condense(
 ) -> None:
     """Condense FILE into a few rows that models can train on.
 
-    FILE is CSV, Parquet, a folder of Parquet files, SQLite or DuckDB, a path or s3://; or a table of a database or of
-    OpenML by its address.
+    FILE is CSV, TSV, JSON lines, Parquet, Arrow, Excel, SQLite or DuckDB, a folder of files, a Delta Lake or Iceberg
+    table; a path, s3:// or https://, or - for standard input; or a table of a database or of OpenML by its address.
 
     \b
     Examples:
@@ -205,6 +211,8 @@ def condense(
     spec = spec.model_copy(
         update={
             "roles": {**spec.roles, **given},
+            "missing": (*spec.missing, *(word.strip() for word in (missing or "").split(",") if word.strip())),
+            "label_kind": label_kind or spec.label_kind,
             "settings": spec.settings.model_copy(update=changes),
             "split": spec.split.model_copy(update={"group_duplicates": True}) if group_duplicates else spec.split,
         }

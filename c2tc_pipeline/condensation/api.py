@@ -6,7 +6,7 @@ Mistakes are reported before scikit-learn and torch are imported, which takes se
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ def condense(
     *,
     rows: int | None = None,
     roles: Mapping[str, Role | str] | None = None,
+    missing: Sequence[str] = (),
+    label_kind: str = "auto",
     strings: str = "auto",
     numeric: str = "quantile",
     encoder: TableEncoder | None = None,
@@ -79,6 +81,10 @@ def condense(
         Condensed rows in all, instead of a ratio.
     roles : mapping of str to str, optional
         Roles of columns that inference would get wrong: "numeric", "string", "code" or "drop".
+    missing : sequence of str, optional
+        Further spellings of missing values, such as "unknown" or "-999".
+    label_kind : {"auto", "classes"}, default="auto"
+        With "classes" a label with many different numbers is taken as classes.
     strings, numeric : str
         Encoding of strings and scaling of numbers, as in :class:`HybridEncoder`.
     encoder : TableEncoder, optional
@@ -153,7 +159,7 @@ def condense(
         check_columns(blocks.columns, label, roles)
     clock = StageClock(listener)
     with clock.stage("prepare"):
-        table = learn_table(blocks, label=label, roles=roles)
+        table = learn_table(blocks, label=label, roles=roles, missing=missing, label_kind=label_kind)
         if validation is not None:
             table = with_validation(table, as_pandas(validation, "The validation table")[0])
 

@@ -90,6 +90,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     if len(np.unique(old_codes[condensed_rows[kept]])) < 2:
         raise InputError("Rows of one class only would be left; there is nothing to tell apart, so delete the table.")
     blocks = Blocks.of_frame(source) if isinstance(source, pd.DataFrame) else source
+    blocks = blocks.read_as(table.encoder.readings_, blocks.columns)
     remaining = _remaining(table, blocks, source_rows, condensed_rows, kept)
     settings = table.summary.get("settings", {})
     encoded = encode(table.encoder, remaining)

@@ -6,6 +6,7 @@ import copy
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
 from c2tc_pipeline.encoding.part import Part, as_role, check_values
 from c2tc_pipeline.tables.frames import as_pandas, is_table
 from c2tc_pipeline.tables.given_roles import Role, checked_overrides
+from c2tc_pipeline.tables.readings import Readings, read_frame
 from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics, row_named
 
 # Rows encoded at once: the temporary columns of a block stay within a processor's cache.
@@ -40,6 +42,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     roles: Mapping[str, Role | str] | None
     random_state: RandomStateLike
     classes_: Any
+    readings_: Readings
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> TableEncoder:
         """Learn the encoding from training rows.
@@ -76,10 +79,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         labels = None if y is None else _as_labels(y, len(frame))
         classes, codes = (None, np.zeros(len(frame), dtype=np.int64)) if labels is None else _numbered(labels)
         columns = list(frame.columns)
+        given = checked_overrides(columns, None, self.roles or {})
+        frame, readings = read_frame(frame, roles=given)
         statistics = gather_statistics(
             [Block(frame, codes, np.arange(len(frame)))],
             columns,
-            checked_overrides(columns, None, self.roles or {}),
+            given,
             classes=1 if classes is None else len(classes),
             is_labelled=labels is not None,
             seed=seed_of(self.random_state),
@@ -89,6 +94,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"No column can be encoded: all {len(columns)} are constant, empty or identifiers "
                 f"(n_samples={len(frame)}); give them roles to keep them."
             )
+        statistics = replace(statistics, readings=readings)
         self.fit_statistics(statistics, classes, progress=progress)
         self._remember_columns(X, frame)
         self.roles_ = statistics.roles
@@ -111,6 +117,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ) -> TableEncoder:
         """Learn the encoding from the statistics of training rows; ``classes`` are the sorted class values."""
         columns = statistics.kept
+        self.readings_ = statistics.readings
         self.roles_ = {name: statistics.roles[name] for name in columns}
         self.n_features_in_, self.columns_ = len(columns), columns
         self.feature_names_in_ = np.array(columns, dtype=object)
@@ -147,7 +154,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "parts_")
         names = [name for part in self.parts_ for name in part.columns]
         roles = {name: self.roles_[name].role for name in names}
-        frame = self._checked_frame(X)[names]
+        frame = self.readings_.read(self._checked_frame(X)[names])
         row_ids = np.arange(len(frame)) if row_ids is None else row_ids
         for name, role in roles.items():
             check_values(frame[name], role, row_ids)
@@ -177,7 +184,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         which :func:`~c2tc_pipeline.condense` makes means; see :meth:`fit_transform`.
         """
         check_is_fitted(self, "parts_")
-        frame = self._checked_frame(X)
+        frame = self.readings_.read(self._checked_frame(X))
         row_ids = np.arange(len(frame)) if row_ids is None else row_ids
         roles = {name: column for name, column in self.roles_.items() if column.role is not Role.DROP}
         classes, codes = 1, np.zeros(len(frame), dtype=np.int64)

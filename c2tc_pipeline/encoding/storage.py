@@ -26,6 +26,7 @@ from c2tc_pipeline.encoding.part import Part, PartState, as_role, checked_texts
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.tables.readings import Readings
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 FORMAT = "c2tc-encoder/2"
@@ -64,6 +65,7 @@ def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
         "columns": encoder.columns_,
         "named": hasattr(encoder, "feature_names_in_"),
         "classes": None if encoder.classes_ is None else encoder.classes_.tolist(),
+        "readings": encoder.readings_.to_json(),
         "roles": [vars(column) for column in encoder.roles_.values()],
         "parts": parts,
         "record": encoder.record(),
@@ -111,6 +113,7 @@ def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEnco
         encoder.feature_names_in_ = np.array(encoder.columns_, dtype=object)
     encoder.classes_ = None if values["classes"] is None else np.array(values["classes"])
     encoder.roles_ = {v["name"]: ColumnRole(**{**v, "role": Role(v["role"])}) for v in values["roles"]}
+    encoder.readings_ = Readings.from_json(values.get("readings", Readings().to_json()))
     encoder.parts_ = []
     for index, part in enumerate(values["parts"]):
         own = {name.split("/", 1)[1]: a for name, a in arrays.items() if name.startswith(f"{index}/")}

@@ -17,7 +17,7 @@ from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
 from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures
-from c2tc_pipeline.tables.table import Table, learn_table
+from c2tc_pipeline.tables.table import Table, learn_described
 
 # A table that has not changed for a week is worth a warning; after a month something is wrong.
 FRESHNESS = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_window=timedelta(days=7))
@@ -65,7 +65,7 @@ def _ingest(options: AssetOptions) -> list[dg.AssetsDefinition]:
             # The blocking check on raw_table has done so already, unless this asset was launched alone.
             if failures := fit_failures(raw_table, step.spec, baseline_schema(step.io_manager, step.spec)):
                 raise InputError(failure_sentence(failures, step.spec))
-            table = learn_table(raw_table, label=step.spec.label, roles=step.spec.roles, split=step.spec.split)
+            table = learn_described(raw_table, step.spec, step.spec.split)
             return step.result(
                 table,
                 metadata={

@@ -148,7 +148,8 @@ def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict
         case "raw_table":
             return spec.model_dump(mode="json", include={"source"})
         case "validated_table":
-            fields: Any = {"label": True, "roles": True, "split": True, "checks": {"baseline"}}
+            fields: Any = {name: True for name in ("label", "label_kind", "missing", "roles", "split")}
+            fields["checks"] = {"baseline"}
             return spec.model_dump(mode="json", include=fields)
         case "encoder":
             return spec.settings.model_dump(mode="json", include={"seed", "strings", "numeric"})

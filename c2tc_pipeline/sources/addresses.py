@@ -2,7 +2,9 @@
 
 | address | kind |
 |---|---|
-| ``people.csv``, ``people.csv.gz``, ``people.parquet``, a folder of Parquet files; the same on ``s3://`` | files |
+| ``people.csv``, ``people.jsonl``, ``people.parquet``, ``people.feather``; compressed; a folder of them | files |
+| ``people.xlsx?table=Sheet1``; a folder of a Delta Lake or Iceberg table | workbooks, lakehouse tables |
+| the same on ``s3://`` and ``https://``; ``-`` | remote files, standard input |
 | ``people.sqlite?table=people``, ``sqlite:///people.db?table=people``, ``people.duckdb?query=...`` | database files |
 | ``postgresql://user@host/db?table=people`` | PostgreSQL |
 | ``mysql+pymysql://user@host/db?table=people``, ``sqlalchemy://?dsn_env=NAME&table=people`` | SQLAlchemy |
@@ -12,38 +14,56 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.sources import packed
+from c2tc_pipeline.sources.arrow_files import ArrowSource
 from c2tc_pipeline.sources.csv_files import CsvSource
-from c2tc_pipeline.sources.database_files import DuckdbSource, SqliteSource
-from c2tc_pipeline.sources.location import Location
+from c2tc_pipeline.sources.database_files import DatabaseFile, DuckdbSource, SqliteSource
+from c2tc_pipeline.sources.excel import ExcelSource
+from c2tc_pipeline.sources.json_lines import JsonLinesSource
+from c2tc_pipeline.sources.lakehouse import DeltaSource, IcebergSource
+from c2tc_pipeline.sources.location import START_BYTES, WEB_SCHEMES, Location, is_file_address
 from c2tc_pipeline.sources.openml import OpenmlSource
 from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.postgresql import PostgresSource
-from c2tc_pipeline.sources.source import Source
+from c2tc_pipeline.sources.source import FileSource, Source
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
+from c2tc_pipeline.storage.artefact import ScratchDirectory
 
 SOURCES: list[type[Source]] = [
     OpenmlSource,
     PostgresSource,
     SqliteSource,
     DuckdbSource,
-    CsvSource,
-    # Last, because these two accept any scheme and any folder, for which a server may be queried.
-    SqlalchemySource,
+    ExcelSource,
+    DeltaSource,
+    IcebergSource,
     ParquetSource,
+    ArrowSource,
+    JsonLinesSource,
+    CsvSource,
+    # Last, because it accepts any scheme.
+    SqlalchemySource,
 ]
 """Kinds of sources; the first one that accepts an address opens it."""
+
+STANDARD_INPUT = "-"
 
 
 def open_source(address: str | Path, storage_options: Mapping[str, Any] | None = None) -> Source:
     """Return the source at an address; its rows are not read yet.
 
     Endpoints and credentials come from the environment, or for a remote file from ``storage_options`` of its file
-    system. An address of no known kind, or with a password, is an InputError.
+    system. A local file whose content is of another kind than its name says is read as what it is. An address of no
+    known kind, or with a password, is an InputError.
 
     Examples
     --------
@@ -53,13 +73,94 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
     'CsvSource'
     """
     text = os.fspath(address)
-    for kind in SOURCES:
-        source = kind.from_address(text, storage_options)
-        if source is not None:
-            return source
-    location = Location.parse(text)
-    endings = ", ".join(ending for kind in SOURCES for ending in kind.endings)
-    raise InputError(f"The kind of file {location} is not known; give one whose name ends in one of: {endings}.")
+    if text == STANDARD_INPUT:
+        _, location = _received(sys.stdin.buffer)
+        return _by_content(location) or CsvSource(location)
+    named = next((source for kind in SOURCES if (source := kind.from_address(text, storage_options))), None)
+    if named is not None and (not is_file_address(text) or (isinstance(named, DatabaseFile) and "?" in text)):
+        return named
+    location = Location.parse(text, storage_options)
+    # Folders of a name with an ending are common where Spark wrote them.
+    if (named is None or location.scheme == "file" or text.endswith("/")) and location.is_folder():
+        return _of_folder(location)
+    if named is None:
+        found = _by_content(location)
+        if found is not None or location.scheme in WEB_SCHEMES:
+            return found or CsvSource(location)
+        endings = ", ".join(ending for kind in SOURCES for ending in kind.endings)
+        raise InputError(f"The kind of file {location} is not known; give one whose name ends in one of: {endings}.")
+    if location.scheme != "file":
+        return named
+    found = _by_content(location, expected=type(named))
+    if found is None:
+        return named
+    found.notices = [
+        Notice(
+            "wrong_ending", f"The file {location} is of the kind {found.format} by its content, and was read as such"
+        )
+    ]
+    return found
+
+
+def _by_content(location: Location, expected: type[Source] | None = None) -> Source | None:
+    """Return the source of a file whose content is recognised, if it is of another kind than expected."""
+    try:
+        start = location.start()
+        fitting = [kind for kind in SOURCES if kind.signature and re.match(kind.signature, start)]
+        if not fitting and re.match(packed.SIGNATURE, start):
+            with packed.opened(location) as content:
+                inner = content.read(START_BYTES)
+            kinds = [kind for kind in SOURCES if kind.may_be_packed]
+            fitting = [kind for kind in kinds if kind.signature and re.match(kind.signature, inner)]
+            if not fitting and expected not in kinds:
+                fitting = [CsvSource]
+    except InputError:
+        # It is told when the file is read.
+        return None
+    return None if not fitting or expected in fitting else fitting[0].of_file(location)
+
+
+def _of_folder(location: Location) -> Source:
+    """Return the source of a folder."""
+    files = list(_names(location))
+    found = [source for kind in SOURCES if (source := kind.of_folder(location, files))]
+    if not found:
+        endings = ", ".join(ending for kind in SOURCES for ending in kind.endings if issubclass(kind, FileSource))
+        raise InputError(
+            f"The source {location} is a folder without parts of a table; give the path of one file, or of a folder of "
+            f"files that end in one of: {endings}."
+        )
+    # The log of a lakehouse table tells which of its files count.
+    if len(found) > 1 and isinstance(found[0], FileSource):
+        raise InputError(
+            f"The folder {location} holds files of several kinds, {found[0].format} and {found[1].format}; leave one."
+        )
+    return found[0]
+
+
+def _names(folder: Location, prefix: str = "") -> Iterator[str]:
+    """Yield the names of files and folders in a folder, and in the first of those that are named after a value."""
+    looked_into = False
+    for entry, inner in folder.entries():
+        if inner:
+            yield f"{prefix}{entry.name}/"
+            if "=" in entry.name and not looked_into:
+                looked_into = True
+                yield from _names(entry, f"{prefix}{entry.name}/")
+        elif not entry.name.startswith(("_", ".")):
+            yield prefix + entry.name
+
+
+@lru_cache(maxsize=1)
+def _received(stream: BinaryIO) -> tuple[ScratchDirectory, Location]:
+    """Return standard input as a file in a temporary folder, since most kinds of files are read more than once."""
+    if stream.isatty():
+        raise InputError("Nothing is piped into standard input; give a path, or pipe a file.")
+    folder = ScratchDirectory()
+    path = Path(folder.name) / "standard_input"
+    with path.open("wb") as copy:
+        shutil.copyfileobj(stream, copy, 1 << 20)
+    return folder, Location("file", str(path), shown="standard input")
 
 
 def resolve_address(address: str, folder: Path) -> str:

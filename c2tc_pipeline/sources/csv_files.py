@@ -6,17 +6,17 @@ A file larger than a few blocks is read twice, for the types and for the values,
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, cast
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.sources import packed
 from c2tc_pipeline.sources.location import Location
-from c2tc_pipeline.sources.source import BATCH_ROWS, FileSource, TableHeader, refuse_duplicate_columns, sliced
+from c2tc_pipeline.sources.source import FileSource, Part, TableHeader, refuse_duplicate_columns, sliced
 from c2tc_pipeline.sources.values import MISSING_SPELLINGS, TextColumn
 
 if TYPE_CHECKING:
@@ -31,72 +31,95 @@ LONGEST_ROW = 2 * BLOCK_BYTES
 DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_ROWS = 50
+# Parts of a table that are kept open between the two passes.
+_HELD_FILES = 64
 
 
 class CsvSource(FileSource):
-    """One CSV file, compressed by gzip when its name ends in ``.gz``."""
+    """A CSV file, its fields separated by commas, semicolons, tabs or bars, or a folder of such files."""
 
-    endings = (".csv", ".csv.gz")
+    format = "CSV"
+    endings = tuple(f"{kind}{packing}" for kind in (".csv", ".tsv") for packing in packed.ENDINGS)
+    may_be_packed = True
 
-    def header(self) -> TableHeader:
-        return TableHeader(find_dialect(self.location).names, rows=None)
+    def described(self, parts: Sequence[Part]) -> TableHeader:
+        dialects = [find_dialect(part.location) for part in parts]
+        for part, dialect in zip(parts, dialects, strict=True):
+            for name in sorted({*dialect.names} ^ {*dialects[0].names}):
+                has = "only it has a column" if name in dialect.names else "it has no column"
+                raise InputError(
+                    f"The part {part.name} of {self.shown} differs from those before it: {has} {name!r}; write it "
+                    "like the others."
+                )
+        return TableHeader(dialects[0].names, rows=None)
 
-    def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def read(self, parts: Sequence[Part], columns: list[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         import pyarrow as pa
 
-        dialect = find_dialect(self.location)
-        wanted = self.chosen(columns, dialect.names)
-        if not dialect.has_rows:
-            yield pa.record_batch([pa.array([], pa.string()) for _ in wanted], names=wanted)
-            return
-        # Both passes read the same open file: one that is replaced in between stays what it was.
-        with _opened(self.location) as stream:
-            decided = [TextColumn(dialect.delimiter) for _ in wanted]
-            kept = self._decide(stream, dialect, wanted, decided)
-            schema = pa.schema([(name, column.type.arrow) for name, column in zip(wanted, decided, strict=True)])
-            if kept is None:
-                stream.seek(0)
-            batches: Iterable[pa.RecordBatch] = self._text(stream, dialect, wanted) if kept is None else kept
-            for batch in sliced(batches, rows):
-                try:
-                    cells = [column.convert(text) for column, text in zip(decided, batch.columns, strict=False)]
-                except pa.ArrowInvalid:
-                    # The first pass found all cells to be of these types.
-                    raise ConnectionError(
-                        f"The source {self.shown} changed while it was being read; read it again."
-                    ) from None
-                yield pa.RecordBatch.from_arrays(cells, schema=schema)
+        dialects = [find_dialect(part.location) for part in parts]
+        decided = [TextColumn(dialects[0].delimiter) for _ in columns]
+        kept: list[tuple[int, pa.RecordBatch]] | None = []
+        size = 0
+        with ExitStack() as held:
+            texts: list[Callable[[], Iterator[pa.RecordBatch]]] = []
+            for part, dialect in zip(parts, dialects, strict=True):
+                opened: Callable[[], AbstractContextManager[BinaryIO]] = partial(packed.opened, part.location)
+                if len(parts) <= _HELD_FILES:
+                    # Both passes read the same open file: one that is replaced in between stays what it was.
+                    opened = partial(packed.unpacked, held.enter_context(part.location.open()), part.location)
+                texts.append(partial(_text, opened, part.location, dialect, columns))
+            for number, text in enumerate(texts):
+                for batch in _checked(text(), parts[number].location, dialects[number]):
+                    for column, cells in zip(decided, batch.columns, strict=False):
+                        column.add(cells)
+                    size += batch.nbytes
+                    if kept is not None:
+                        kept.append((number, batch))
+                    if size > KEPT_BYTES:
+                        kept = None
+            schema = pa.schema([(name, column.type.arrow) for name, column in zip(columns, decided, strict=True)])
+            again: Iterable[tuple[int, pa.RecordBatch]] = kept or (
+                (number, batch) for number, text in enumerate(texts) for batch in text()
+            )
+            for number, whole in again:
+                for batch in sliced([whole], rows):
+                    try:
+                        cells = [column.convert(text) for column, text in zip(decided, batch.columns, strict=False)]
+                    except pa.ArrowInvalid:
+                        # The first pass found all cells to be of these types.
+                        raise ConnectionError(
+                            f"The source {self.shown} changed while it was being read; read it again."
+                        ) from None
+                    yield number, pa.RecordBatch.from_arrays(cells, schema=schema)
 
-    def _decide(
-        self, stream: BinaryIO, dialect: Dialect, wanted: list[str], decided: list[TextColumn]
-    ) -> list[pa.RecordBatch] | None:
-        """Decide the columns' types, and return the text where it is small."""
-        kept: list[pa.RecordBatch] | None = []
-        size, last_cell = 0, None
-        for batch in self._text(stream, dialect, wanted):
-            for column, text in zip(decided, batch.columns, strict=False):
-                column.add(text)
-            if batch.num_rows:
-                last_cell = batch.column(dialect.names[-1])[-1].as_py()
-            size += batch.nbytes
-            if kept is not None:
-                kept.append(batch)
-            if size > KEPT_BYTES:
-                kept = None
-        if last_cell is not None and ("\n" in last_cell or "\r" in last_cell):
-            # Arrow takes the rest of the file for the text of a quotation that never ends.
-            with _opened(self.location) as anew:
-                fault = _find_fault(anew, self.shown, dialect.delimiter, dialect.names, only_unclosed=True)
-            if fault is not None:
-                raise InputError(fault)
-        return kept
 
-    def _text(self, stream: BinaryIO, dialect: Dialect, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted columns as text, and the last one, which shows rows that an open quotation swallowed."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
+def _checked(batches: Iterator[pa.RecordBatch], location: Location, dialect: Dialect) -> Iterator[pa.RecordBatch]:
+    """Yield batches of text; InputError where Arrow took the rest of the file for text in quotation marks."""
+    last_cell = None
+    for batch in batches:
+        if batch.num_rows:
+            last_cell = batch.column(dialect.names[-1])[-1].as_py()
+        yield batch
+    if last_cell is not None and ("\n" in last_cell or "\r" in last_cell):
+        with packed.opened(location) as anew:
+            fault = _find_fault(anew, str(location), dialect.delimiter, dialect.names, only_unclosed=True)
+        if fault is not None:
+            raise InputError(fault)
 
-        try:
+
+def _text(
+    opened: Callable[[], AbstractContextManager[BinaryIO]], location: Location, dialect: Dialect, wanted: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted columns as text, and the last one, which shows rows that an open quotation swallowed."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    if not dialect.has_rows:
+        names = list(dict.fromkeys([*wanted, dialect.names[-1]]))
+        yield pa.record_batch([pa.array([], pa.string()) for _ in names], names=names)
+        return
+    try:
+        with opened() as stream:
             yield from arrow_csv.open_csv(
                 stream,
                 # With threads Arrow parses ahead as many blocks as the machine has cores, and a block of short cells
@@ -115,8 +138,8 @@ class CsvSource(FileSource):
                     strings_can_be_null=True,
                 ),
             )
-        except pa.ArrowException:
-            raise _fault(self.location, dialect.delimiter, dialect.names) from None
+    except pa.ArrowException:
+        raise _fault(location, dialect.delimiter, dialect.names) from None
 
 
 @dataclass(frozen=True)
@@ -131,7 +154,7 @@ class Dialect:
 
 def find_dialect(location: Location) -> Dialect:
     """Find delimiter and header from the first rows: the delimiter that gives most fields, if possible equally many."""
-    with _opened(location) as stream:
+    with packed.opened(location) as stream:
         sample = stream.read(_SAMPLE_BYTES + 1)
         is_whole = len(sample) <= _SAMPLE_BYTES
         if not is_whole and b"\n" not in sample and b"\r" not in sample:
@@ -176,22 +199,6 @@ def _fit(rows: list[list[str]]) -> tuple[bool, int]:
 
 
 @contextmanager
-def _opened(location: Location) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressed where its name ends in ``.gz``."""
-    with location.open() as stream:
-        if not location.name.lower().endswith(".gz"):
-            yield stream
-            return
-        try:
-            with gzip.open(stream) as content:
-                yield cast("BinaryIO", content)
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            raise InputError(
-                f"The file {location} is not a whole gzip file (truncated or damaged); compress it anew."
-            ) from None
-
-
-@contextmanager
 def _fields_of_any_length() -> Iterator[None]:
     """Lift the csv module's limit on fields; rows have a limit of their own here."""
     before = csv.field_size_limit(2 * LONGEST_ROW)
@@ -203,7 +210,7 @@ def _fields_of_any_length() -> Iterator[None]:
 
 def _fault(location: Location, delimiter: str, names: Sequence[str]) -> InputError:
     """Return the error for a file that Arrow could not read: a second, slow pass finds the row."""
-    with _opened(location) as stream:
+    with packed.opened(location) as stream:
         found = _find_fault(stream, str(location), delimiter, names)
     return InputError(found or f"The file {location} can't be read as CSV; check that its quotation marks are closed.")
 

@@ -57,6 +57,10 @@ class DatabaseFile(Source):
         return cls(location, Selection(settings.get("table"), settings.get("query")))
 
     @classmethod
+    def of_file(cls, location: Location) -> Source:
+        return cls(location, Selection())
+
+    @classmethod
     def address_of(cls, fields: Any) -> str:
         settings = checked_fields(cls.kind, fields, {"file", "table", "query"})
         return f"{cls.kind}:///{fields.get('file', '')}{settings}"
@@ -114,7 +118,9 @@ class SqliteSource(DatabaseFile):
     """One table of an SQLite file, or a query's result; the type of a column is decided by all its cells."""
 
     kind = "sqlite"
+    format = "SQLite"
     endings = (".sqlite", ".sqlite3", ".db", ".db3")
+    signature = rb"SQLite format 3\x00"
 
     def header(self) -> TableHeader:
         with self._connected() as (connection, selection):
@@ -175,7 +181,9 @@ class DuckdbSource(DatabaseFile):
     """One table of a DuckDB file, or a query's result."""
 
     kind = "duckdb"
+    format = "DuckDB"
     endings = (".duckdb", ".ddb")
+    signature = rb"(?s:.{8})DUCK"
 
     def header(self) -> TableHeader:
         with self._connected() as (connection, selection):

@@ -1,10 +1,15 @@
-"""Open files at a local path, ``s3://`` or ``memory://`` and return their version; messages never show secrets."""
+"""Open files at a local path or an address and return their version; messages never show secrets.
+
+Addresses begin with ``s3://``, ``https://``, ``http://`` or ``memory://``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,8 +19,12 @@ from typing import Any, BinaryIO, cast
 
 from c2tc_pipeline.common.errors import InputError, closest, one_line
 from c2tc_pipeline.storage.backend import s3_errors
+from c2tc_pipeline.storage.hashing import hash_json
 
-REMOTE_SCHEMES = ("s3", "memory")
+WEB_SCHEMES = ("https", "http")
+REMOTE_SCHEMES = ("s3", *WEB_SCHEMES, "memory")
+# Enough to recognise a file by its content: the names of the first files of an archive are among it.
+START_BYTES = 4096
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 # Where settings begin, by a question mark or by a name and its value that lack one.
@@ -26,24 +35,29 @@ _HOST = re.compile(r"([^\s:@\[\]\\]*|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?")
 
 @dataclass(frozen=True)
 class Location:
-    """The address of one file: a local path (scheme ``"file"``), or the whole address of a remote one."""
+    """The address of one file: a local path (scheme ``"file"``), or the whole address of a remote one.
+
+    ``shown`` replaces the address in messages.
+    """
 
     scheme: str
     path: str
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    shown: str = ""
 
     @classmethod
     def parse(cls, source: str | Path, storage_options: Mapping[str, Any] | None = None) -> Location:
         """Parse an address; refuse what can't be opened and what carries a password."""
         text = os.fspath(source)
         if not text:
-            raise InputError("The source of the table is empty; give a path or an s3:// address.")
+            raise InputError("The source of the table is empty; give a path or an address.")
         scheme, found, rest = text.partition("://")
         if not found:
             return cls("file", text)
         if scheme not in ("file", *REMOTE_SCHEMES):
             raise InputError(
-                f"The source {without_secrets(text)} can't be opened; give a local path or an s3:// address."
+                f"The source {without_secrets(text)} can't be opened; give a local path, or an s3:// or https:// "
+                "address."
             )
         refuse_user(text)
         if scheme == "file":
@@ -64,6 +78,8 @@ class Location:
         return self.name[: -max(map(len, fitting))] if fitting else self.name
 
     def __str__(self) -> str:
+        if self.shown:
+            return self.shown
         return one_line(self.path) if self.scheme == "file" else without_secrets(self.path)
 
     @contextmanager
@@ -74,10 +90,31 @@ class Location:
                 yield local
         else:
             with self._translated(), self._filesystem().open(self.path, "rb") as remote:
-                yield cast("BinaryIO", remote)
+                if remote.seekable():
+                    yield cast("BinaryIO", remote)
+                    return
+                # A web server that sends whole files only.
+                with tempfile.TemporaryFile(prefix="c2tc-") as copy:
+                    shutil.copyfileobj(remote, copy, 1 << 20)
+                    copy.seek(0)
+                    yield cast("BinaryIO", copy)
+
+    def start(self) -> bytes:
+        """Return the first bytes of the file."""
+        with self.open() as file:
+            return file.read(START_BYTES)
 
     def version(self) -> str:
-        """Return a version of the file: its size, then locally its time and inode, on S3 its ETag."""
+        """Return a version of the file: its size, then locally its time and inode, on S3 its ETag.
+
+        Of a web server it is what the server tells, or the hash of the content.
+        """
+        if self.scheme in WEB_SCHEMES:
+            with self._translated():
+                told = self._filesystem().info(self.path)
+            marks = [told.get(name) for name in ("size", "ETag", "Last-Modified")]
+            mark = hash_json(marks) if any(marks[1:]) else self.digest()
+            return f"{told['size']}-{mark[:32]}" if told.get("size") is not None else f"web-{mark[:32]}"
         with self.open() as file:
             if self.scheme == "file":
                 state = os.fstat(file.fileno())
@@ -101,6 +138,8 @@ class Location:
             except (OSError, ValueError):
                 # A name that no file can have.
                 return False
+        if self.scheme in WEB_SCHEMES:
+            return False
         with self._translated(), self._without_listings() as filesystem:
             return bool(filesystem.isdir(self.path.rstrip("/")))
 
@@ -141,7 +180,7 @@ class Location:
     def _translated(self) -> Iterator[None]:
         """Turn errors of a remote file system into our own, whose messages hold no secrets."""
         try:
-            with s3_errors(str(self)):
+            with web_errors(str(self)) if self.scheme in WEB_SCHEMES else s3_errors(str(self)):
                 yield
         except FileNotFoundError:
             raise InputError(f"There is no file {self}; check the address.") from None
@@ -159,7 +198,7 @@ class Location:
         try:
             if path.is_dir():
                 raise InputError(
-                    f"The source {self} is a folder; give the path of one file or of a folder of Parquet files."
+                    f"The source {self} is a folder; give the path of one file or of a folder of its parts."
                 )
             return path.open("rb")
         except FileNotFoundError:
@@ -170,6 +209,24 @@ class Location:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"The path {self.path[:200]!r} can't be opened; check it.") from None
+
+
+@contextmanager
+def web_errors(shown: str) -> Iterator[None]:
+    """Turn refusals of a web server into ``InputError``, and other errors on the way to it into ``ConnectionError``."""
+    try:
+        yield
+    except Exception as error:
+        # fsspec says that there is no file whatever went wrong, and names aiohttp's error as the cause.
+        cause = error.__cause__ if isinstance(error, FileNotFoundError) else error
+        if cause is None or not type(cause).__module__.startswith("aiohttp"):
+            raise
+        status = getattr(cause, "status", None)
+        if isinstance(status, int) and 400 <= status < 500 and status not in (404, 408, 410, 425, 429):
+            raise InputError(f"The server refused {shown} (status {status}); check the address.") from None
+        if status in (404, 410):
+            raise
+        raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}).") from None
 
 
 def is_file_address(address: str) -> bool:
@@ -208,7 +265,7 @@ def refuse_user(address: str) -> None:
     if carries_user(address):
         raise InputError(
             f"The source {without_secrets(address)} carries a user name or password; remove it and give "
-            "credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
+            "credentials of S3 in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
         )
 
 

@@ -10,14 +10,17 @@ import importlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from urllib.parse import unquote
 
-from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.common.errors import InputError, Notice, closest
 from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.location import Location, is_file_address
-from c2tc_pipeline.sources.values import ValuesHash
+from c2tc_pipeline.sources.values import TextColumn, ValuesHash
+from c2tc_pipeline.storage.hashing import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +29,8 @@ Value = TypeVar("Value")
 
 # Some 10 MB at twenty columns: large enough for vectorised work, small enough to hold several at once.
 BATCH_ROWS = 65_536
+# How Hive names the folder of rows without a value.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -45,24 +50,49 @@ class Source(ABC):
     ----------
     kind : str
         Under this key a catalogue may describe the source field by field; empty where it may not.
+    format : str
+        What files of this kind are called.
     endings : tuple of str
         How names of files of this kind end.
+    signature : bytes
+        A regular expression for how the content of such a file begins; empty where nothing tells.
+    may_be_packed : bool
+        Whether files of this kind are also read compressed.
+    extra : str
+        The extra that installs what this kind needs beyond the package's own dependencies.
     hashes_values : bool
         Whether :meth:`digest` hashes the values, so that it can be computed while they are read; else it hashes the
         file's bytes.
+    notices : sequence of Notice
+        What to tell about the source itself.
     tries : int
         How often reading the table may be begun when the server goes away. File systems retry by themselves.
     """
 
     kind: ClassVar[str] = ""
+    format: ClassVar[str] = ""
     endings: ClassVar[tuple[str, ...]] = ()
+    signature: ClassVar[bytes] = b""
+    may_be_packed: ClassVar[bool] = False
+    extra: ClassVar[str] = "sources"
     hashes_values: bool = True
     tries: int = 1
+    notices: Sequence[Notice] = ()
 
     @classmethod
     @abstractmethod
     def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
         """Return the source at an address, or None when the address is of another kind; nothing is read."""
+
+    @classmethod
+    def of_file(cls, location: Location) -> Source | None:
+        """Return the source of a file whose content has the signature, whatever its name; None by default."""
+        return None
+
+    @classmethod
+    def of_folder(cls, location: Location, files: Sequence[str]) -> Source | None:
+        """Return the source of a folder, given the names of files and of folders (with a ``/``) in it at any depth."""
+        return None
 
     @classmethod
     def address_of(cls, fields: Any) -> str:
@@ -135,12 +165,17 @@ class Source(ABC):
         except ImportError:
             package = module.partition(".")[0]
             raise InputError(
-                f"The source {self.shown} needs the package {package}; install c2tc_pipeline with the extra 'sources'."
+                f"The source {self.shown} needs the package {package}; install c2tc_pipeline with the extra "
+                f"{self.extra!r}."
             ) from None
 
 
 class FileSource(Source):
-    """Base of sources that are a file, known by the ending of its name."""
+    """Base of sources that are a file, known by the ending of its name, or a folder of such files, its parts.
+
+    Parts are read in the order of their names. Folders in the folder are named after a value that all parts in them
+    share, such as ``year=2024`` (as Hive does it); these become columns. A subclass reads parts.
+    """
 
     hashes_values = False
 
@@ -154,6 +189,14 @@ class FileSource(Source):
         location = Location.parse(address, storage_options)
         return cls(location) if location.name.lower().endswith(cls.endings) else None
 
+    @classmethod
+    def of_file(cls, location: Location) -> Source:
+        return cls(location)
+
+    @classmethod
+    def of_folder(cls, location: Location, files: Sequence[str]) -> Source | None:
+        return cls(location) if any(name.lower().endswith(cls.endings) for name in files) else None
+
     @property
     def shown(self) -> str:
         return str(self.location)
@@ -162,11 +205,113 @@ class FileSource(Source):
     def name(self) -> str:
         return self.location.stem(self.endings)
 
+    @cached_property
+    def is_folder(self) -> bool:
+        """Whether the table is in several files."""
+        return self.location.is_folder()
+
+    @abstractmethod
+    def described(self, parts: Sequence[Part]) -> TableHeader:
+        """Return the columns that all parts share, and their rows where the files tell."""
+
+    @abstractmethod
+    def read(self, parts: Sequence[Part], columns: list[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows of all parts as in :meth:`batches`, each batch with the number of its part."""
+
+    def header(self) -> TableHeader:
+        parts = self.parts()
+        header = self.described(parts)
+        names = (*header.columns, *parts[0].keys)
+        refuse_duplicate_columns(names, self.shown)
+        return TableHeader(names, header.rows)
+
+    def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        parts = self.parts()
+        own = self.described(parts).columns
+        refuse_duplicate_columns((*own, *parts[0].keys), self.shown)
+        wanted = self.chosen(columns, (*own, *parts[0].keys))
+        keys = {name: key_column([part.keys[name] for part in parts]) for name in wanted if name not in own}
+        inner = [name for name in wanted if name not in keys]
+        # Without a column Arrow forgets how many rows there are.
+        for number, batch in self.read(parts, inner or list(own[:1]), rows):
+            for name, values in keys.items():
+                batch = batch.append_column(name, constant(values[number], batch.num_rows))
+            yield batch.select(wanted) if keys else batch
+
+    def parts(self) -> list[Part]:
+        """Return the files of the table."""
+        if not self.is_folder:
+            return [Part(self.location, self.location.name)]
+        parts = list(folder_parts(self.location, self.endings))
+        for part in parts:
+            if part.keys.keys() != parts[0].keys.keys():
+                raise InputError(
+                    f"The part {part.name} of {self.shown} lies in other folders than {parts[0].name}; give all parts "
+                    "folders of the same names."
+                )
+        if not parts:
+            raise InputError(f"The folder {self.shown} holds no file that ends in one of: {', '.join(self.endings)}.")
+        return parts
+
     def version(self) -> str:
-        return self.location.version()
+        if not self.is_folder:
+            return self.location.version()
+        states = [(part.name, part.location.version()) for part in self.parts()]
+        size = sum(version_size(state) or 0 for _, state in states)
+        return f"{size}-{hash_json(states)[:32]}"
 
     def digest(self) -> str:
-        return self.location.digest()
+        if not self.is_folder:
+            return self.location.digest()
+        return hash_json([(part.name, part.location.digest()) for part in self.parts()])
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of a table, its name in the table's folder, and the values that its folders' names give to columns."""
+
+    location: Location
+    name: str
+    keys: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def folder_parts(
+    folder: Location, endings: tuple[str, ...], prefix: str = "", keys: Mapping[str, str | None] | None = None
+) -> Iterator[Part]:
+    """Yield the files under a folder that have one of some endings; names that begin with _ or . are left out."""
+    listed = folder.entries()
+    shown = [(entry, inner) for entry, inner in listed if not entry.name.startswith(("_", "."))]
+    files = [entry for entry, inner in shown if not inner and entry.name.lower().endswith(endings)]
+    if any(entry.name == "_delta_log" for entry, _ in listed):
+        raise InputError(f"The folder {folder} is a Delta Lake table; end its address with a slash to read it as one.")
+    for entry, inner in shown:
+        key, equals, value = entry.name.partition("=")
+        if inner and not (key and equals):
+            raise InputError(
+                f"The folder {folder} holds the folder {entry.name!r}; put all parts of the table into one, or into "
+                "folders named as in year=2024."
+            )
+        if inner:
+            found = {unquote(key): None if value == NO_VALUE else unquote(value)}
+            yield from folder_parts(entry, endings, f"{prefix}{entry.name}/", {**(keys or {}), **found})
+        elif entry in files:
+            yield Part(entry, prefix + entry.name, keys or {})
+
+
+def key_column(values: Sequence[str | None]) -> pa.Array:
+    """Return the values of a column that folders are named after, in the type that all of them have."""
+    import pyarrow as pa
+
+    column, text = TextColumn(), pa.array(values, pa.string())
+    column.add(text)
+    return column.convert(text)
+
+
+def constant(value: pa.Scalar, rows: int) -> pa.Array:
+    """Return a column of one value."""
+    import pyarrow as pa
+
+    return pa.repeat(value, rows)
 
 
 def sliced(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

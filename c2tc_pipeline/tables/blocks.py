@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,11 +22,11 @@ import pandas as pd
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.csv_files import CsvSource
 from c2tc_pipeline.sources.parquet_files import ParquetSource
-from c2tc_pipeline.sources.source import Source, TableHeader
+from c2tc_pipeline.sources.source import FileSource, Source, TableHeader, version_size
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
+from c2tc_pipeline.tables.readings import Readings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ BLOCK_ROWS = 65_536
 FRAME_BLOCK_ROWS = 4 * BLOCK_ROWS
 # A table of this many cells is large: 5 million rows of 20 columns, some 2 GB in memory while it is condensed.
 LARGE_CELLS = 100_000_000
-# The same for a CSV file, whose number of rows is not known before it is read.
+# The same for CSV and other files whose number of rows is not known before they are read.
 LARGE_CSV_BYTES = 1_000_000_000
 LIMIT_VARIABLE = "C2TC_MOST_TABLE_MB"
 
@@ -101,7 +101,8 @@ class Blocks:
             version = source.version()
             batches = partial(_unchanged_batches, source, version)
             columns = source.header().columns
-            return cls(columns, batches=batches, shown=source.shown, version=version, digest=source.digest())
+            digest, notices = source.digest(), source.notices
+            return cls(columns, batches=batches, shown=source.shown, version=version, digest=digest, notices=notices)
         return with_retries(lambda: _read_once(source), source.tries)
 
     @classmethod
@@ -137,6 +138,15 @@ class Blocks:
             return
         for batches in regrouped(self._opened(columns), BLOCK_ROWS):
             yield frame_of(batches, self.shown)
+
+    def read_as(self, readings: Readings, only: Collection[str]) -> Blocks:
+        """Return these blocks with some columns read as numbers, dates and missing values."""
+        if not only:
+            return self
+        read = _Read(self, readings, only)
+        if self._frame is not None:
+            read._frame = readings.read(self._frame, only)
+        return read
 
     def followed_by(self, other: Blocks) -> Blocks:
         """Return these blocks and then those of another table with the same columns."""
@@ -186,6 +196,19 @@ def _without_odd_columns(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+class _Read(Blocks):
+    def __init__(self, raw: Blocks, readings: Readings, only: Collection[str]) -> None:
+        super().__init__(raw.columns, shown=raw.shown, version=raw.version, digest=raw.digest, notices=raw.notices)
+        self._raw, self._readings, self._only = raw, readings, only
+
+    def frames(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        if self._frame is not None:
+            yield from super().frames(columns)
+            return
+        for frame in self._raw.frames(columns):
+            yield self._readings.read(frame, self._only)
+
+
 class _Chained(Blocks):
     def __init__(self, first: Blocks, second: Blocks) -> None:
         super().__init__(first.columns, shown=first.shown, notices=first.notices)
@@ -213,8 +236,8 @@ def arrow_batch(frame: pd.DataFrame) -> pa.RecordBatch:
 
 def is_large(source: Source) -> bool:
     """Return whether a table should not be read into memory, as far as its source tells its size."""
-    if isinstance(source, CsvSource):
-        return int(source.version().partition("-")[0]) >= LARGE_CSV_BYTES
+    if isinstance(source, FileSource) and not isinstance(source, ParquetSource):
+        return (version_size(source.version()) or 0) >= LARGE_CSV_BYTES
     header = source.header()
     return header.rows is not None and header.rows * len(header.columns) >= LARGE_CELLS
 
@@ -245,7 +268,8 @@ def _read_once(source: Source) -> Blocks:
     digest = values.hexdigest() if source.hashes_values else source.digest()
     if not source.hashes_values and source.version() != before:
         raise ConnectionError(f"The source {source.shown} changed while it was being read.")
-    return Blocks(columns, frame=frame, batches=opened, shown=source.shown, version=before, digest=digest)
+    shown, notices = source.shown, source.notices
+    return Blocks(columns, frame=frame, batches=opened, shown=shown, version=before, digest=digest, notices=notices)
 
 
 def _copied_to_file(batches: Iterator[pa.RecordBatch]) -> tuple[list[str], OpenBatches]:

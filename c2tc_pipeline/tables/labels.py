@@ -2,7 +2,7 @@
 
 A label looks continuous when it has more than 20 different values and they are fractions or times, or more than 200 and
 they are integers, or when it has more than 20 and fewer than two rows per value. Fractions are refused below 20 values
-too when there are fewer than two rows per value.
+too when there are fewer than two rows per value. A label that is declared as classes is taken as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pandas as pd
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_text
 
+LABEL_KINDS = ("auto", "classes")
 # Up to this many different values a label is taken at its word, whatever its type.
 FEW_CLASSES = 20
 MOST_NUMBERED_CLASSES = 200
@@ -36,8 +37,11 @@ class LabelClasses:
 class LabelGatherer:
     """Gathers the classes of a label column block by block."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, kind: str = "auto") -> None:
+        if kind not in LABEL_KINDS:
+            raise InputError(f"The kind of label is {kind!r}; choose one of: {', '.join(LABEL_KINDS)}.")
         self._name = name
+        self._is_classes = kind == "classes"
         self._kind = Kind.EMPTY
         self._dtypes: set[Any] = set()
         self._place: dict[Any, int] = {}
@@ -86,10 +90,11 @@ class LabelGatherer:
             )
         if kind is Kind.REAL:
             _refuse_infinities(values, name, np.array(self._first_rows))
-        if _looks_continuous(kind, classes, rows):
+        if not self._is_classes and _looks_continuous(kind, classes, rows):
             raise InputError(
                 f"Label column {name!r} looks continuous, with {classes} different values in {rows} rows; "
-                "choose a label with classes, or group its values into classes first."
+                "choose a label with classes, group its values into classes first, or declare it "
+                "with the kind of label 'classes'."
             )
         sorted_values, numbers = np.unique(values.to_numpy(), return_inverse=True)
         # A type of all labels that holds more than their values, such as a category with its order, is kept.

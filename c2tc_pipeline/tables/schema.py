@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_codes, to_numbers, to_text
+from c2tc_pipeline.tables.readings import Readings
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.statistics import row_named
-from c2tc_pipeline.tables.table import Table, learn_table
+from c2tc_pipeline.tables.table import Table, learn_described
 
 if TYPE_CHECKING:
     from pandera.pandas import Check, Column, DataFrameSchema
@@ -44,6 +45,7 @@ class _Document(BaseModel):
     label: str
     classes: tuple[bool | int | float | str, ...]
     columns: tuple[_ColumnDocument, ...]
+    readings: dict[str, Any] = Field(default_factory=lambda: Readings().to_json())
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,18 @@ def derive_schema(table: Table) -> DataFrameSchema:
         for name in table.statistics.kept
     )
     classes = _classes(table.labels(np.arange(len(table.classes))))
-    return _build(_Document(label=table.label, classes=classes, columns=columns))
+    readings = table.statistics.readings.to_json()
+    return _build(_Document(label=table.label, classes=classes, columns=columns, readings=readings))
 
 
 def check_schema(blocks: Blocks, schema: DataFrameSchema) -> list[SchemaFailure]:
     """Check all labelled rows of a delivery against a schema, and return what does not fit, column by column."""
     document = _Document.model_validate((schema.metadata or {})[_OUR_KEY])
+    readings = Readings.from_json(document.readings)
     found: dict[tuple[str, str], SchemaFailure] = {}
     start = 0
     for frame in blocks.frames():
-        rows = frame.set_axis(pd.RangeIndex(start, start + len(frame)))
+        rows = readings.read(frame).set_axis(pd.RangeIndex(start, start + len(frame)))
         start += len(frame)
         if document.label in rows.columns:
             rows = rows.loc[rows[document.label].notna()]
@@ -126,7 +130,8 @@ def _failures(frame: pd.DataFrame, schema: DataFrameSchema) -> list[SchemaFailur
 
 def baseline_of(spec: TableSpec) -> str:
     """Return the hash of a table's baseline: deliveries are checked only against schemas of the same baseline."""
-    return hash_json([spec.label, {name: str(role) for name, role in spec.roles.items()}, spec.checks.baseline])
+    read: list[Any] = [list(spec.missing), spec.label_kind] if spec.missing or spec.label_kind != "auto" else []
+    return hash_json([spec.label, {name: str(role) for name, role in spec.roles.items()}, spec.checks.baseline, *read])
 
 
 def unfit(blocks: Blocks, spec: TableSpec, schema: str | None) -> list[SchemaFailure]:
@@ -135,7 +140,7 @@ def unfit(blocks: Blocks, spec: TableSpec, schema: str | None) -> list[SchemaFai
     if failures:
         return failures
     try:
-        learn_table(blocks, label=spec.label, roles=spec.roles)
+        learn_described(blocks, spec)
     except InputError as error:
         return [SchemaFailure(spec.label, "usable", 1, (str(error),))]
     return []

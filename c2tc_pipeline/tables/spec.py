@@ -113,7 +113,8 @@ class TableSpec(_Settings):
 
     The name becomes part of paths. The source is a path, relative to the catalogue, or an address, or a mapping such as
     ``{"sqlite": {"file": "a.db", "table": "t"}}``, see :func:`c2tc_pipeline.sources.addresses.address_of`. Ratios are
-    condensed sizes as shares of the training rows.
+    condensed sizes as shares of the training rows. ``missing`` are further spellings of missing values; a label of the
+    kind ``classes`` may have many different numbers.
 
     Examples
     --------
@@ -126,6 +127,8 @@ class TableSpec(_Settings):
     label: Annotated[str, Field(min_length=1)]
     description: str = ""
     roles: dict[str, Role] = Field(default_factory=dict)
+    missing: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    label_kind: Literal["auto", "classes"] = "auto"
     ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = DEFAULT_RATIOS
     split: SplitSettings = SplitSettings()
     settings: CondenseSettings = CondenseSettings()

@@ -24,6 +24,7 @@ from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, strata_of
 from c2tc_pipeline.tables.column_facts import ColumnGatherer, NumberRange
 from c2tc_pipeline.tables.kinds import Kind, as_floats, to_codes, to_numbers, to_text
+from c2tc_pipeline.tables.readings import Readings
 from c2tc_pipeline.tables.roles import ColumnRole, Role, decided_role, gatherer_of
 from c2tc_pipeline.tables.row_sample import SAMPLE_CELLS, SAMPLE_ROWS, RowSample
 
@@ -65,6 +66,8 @@ class TableStatistics:
         Of numeric columns.
     example : DataFrame
         One row as it was read, with the types that columns have over all rows.
+    readings : Readings
+        How text was read as numbers, dates and missing values.
     """
 
     class_rows: np.ndarray
@@ -77,6 +80,7 @@ class TableStatistics:
     counts: dict[str, CategoryCounts] = field(default_factory=dict)
     ranges: dict[str, NumberRange] = field(default_factory=dict)
     example: pd.DataFrame = field(default_factory=pd.DataFrame)
+    readings: Readings = field(default_factory=Readings)
 
     @classmethod
     def of(cls, frame: pd.DataFrame, codes: np.ndarray | None = None) -> TableStatistics:
@@ -125,6 +129,7 @@ class TableStatistics:
         values = {
             "class_rows": self.class_rows.tolist(),
             "kinds": {name: kind.value for name, kind in self.kinds.items()},
+            "readings": self.readings.to_json(),
             "ranges": {
                 name: [None, None, found.missing] if found.is_empty else [found.low, found.high, found.missing]
                 for name, found in self.ranges.items()
@@ -158,6 +163,7 @@ class TableStatistics:
             counts,
             ranges,
             read_parquet(directory / "example.parquet"),
+            Readings.from_json(values.get("readings", Readings().to_json())),
         )
 
 

@@ -23,8 +23,9 @@ from c2tc_pipeline.tables.frames import in_type
 from c2tc_pipeline.tables.given_roles import check_columns
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.labels import LabelGatherer
+from c2tc_pipeline.tables.readings import gather_readings
 from c2tc_pipeline.tables.roles import ColumnRole, Role
-from c2tc_pipeline.tables.spec import SplitSettings
+from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
 from c2tc_pipeline.tables.split import SIDES, row_hashes, split_rows
 from c2tc_pipeline.tables.statistics import (
     NO_ROWS,
@@ -182,6 +183,8 @@ def learn_table(
     label: str,
     roles: Mapping[str, Role | str] | None = None,
     split: SplitSettings | None = None,
+    missing: Sequence[str] = (),
+    label_kind: str = "auto",
 ) -> Table:
     """Read the labels, split the rows, and gather roles and statistics of the training rows.
 
@@ -195,6 +198,10 @@ def learn_table(
         Roles that override the inferred ones.
     split : SplitSettings, optional
         How rows are divided into train, validation and test; all labelled rows are for training by default.
+    missing : sequence of str, optional
+        Further spellings of missing values.
+    label_kind : {"auto", "classes"}, default="auto"
+        With "classes" a label with many different numbers is no mistake.
 
     Raises
     ------
@@ -204,8 +211,10 @@ def learn_table(
     """
     given = check_columns(blocks.columns, label, roles or {})
     columns = [name for name in blocks.columns if name != label]
-    notices = list(blocks.notices)
-    gatherer = LabelGatherer(label)
+    readings, changed, read = gather_readings(blocks.frames, missing=missing, roles=given, label=label)
+    blocks = blocks.read_as(readings, changed)
+    notices = [*blocks.notices, *read]
+    gatherer = LabelGatherer(label, kind=label_kind)
     numbers: list[np.ndarray] = []
     for frame in blocks.frames([label]):
         present = np.flatnonzero(frame[label].notna().to_numpy())
@@ -230,28 +239,38 @@ def learn_table(
             groups = _duplicate_groups(blocks, codes, labelled, everything)
         shares = {"validation": split.validation, "test": split.test}
         sides[labelled] = split_rows(appearance[labelled], **shares, seed=split.seed, groups=groups)
-    missing = dict.fromkeys(columns, 0)
+    absent = dict.fromkeys(columns, 0)
 
     def training() -> Iterator[Block]:
         for block in _blocks_of(blocks.frames(), codes, labelled):
             for name in columns:
-                missing[name] += int(block.frame[name].isna().sum())
+                absent[name] += int(block.frame[name].isna().sum())
             train = np.flatnonzero(sides[block.row_ids] == 0)
             yield _picked(block, train)
 
     statistics = gather_statistics(training(), columns, given, classes=count)
+    statistics = replace(statistics, readings=readings)
     notices += column_notices(statistics, given)
     refuse_no_features(statistics.roles)
-    return Table(blocks, label, classes.values, classes.dtype, codes, sides, statistics, missing, tuple(given), notices)
+    return Table(blocks, label, classes.values, classes.dtype, codes, sides, statistics, absent, tuple(given), notices)
+
+
+def learn_described(blocks: Blocks, spec: TableSpec, split: SplitSettings | None = None) -> Table:
+    """Learn a table as the catalogue describes it."""
+    return learn_table(
+        blocks, label=spec.label, roles=spec.roles, split=split, missing=spec.missing, label_kind=spec.label_kind
+    )
 
 
 def with_validation(table: Table, frame: pd.DataFrame) -> Table:
     """Return a table with further labelled rows as its validation side; rows of unknown classes are left out."""
+    readings = table.statistics.readings
     rows = Blocks.of_frame(frame)
+    rows = rows.read_as(readings, rows.columns)
     for name in (table.label, *table.statistics.kept):
         if name not in rows.columns:
             raise InputError(f"The validation rows lack the column {name!r}; add it.")
-    codes = known_codes(frame.set_axis(rows.columns, axis=1)[table.label], table.classes)
+    codes = known_codes(pd.concat(rows.frames([table.label]))[table.label], table.classes)
     if (codes == len(table.classes)).all():
         raise InputError(f"No validation row has a known class in the label column {table.label!r}; give some that do.")
     known = codes < len(table.classes)

@@ -61,7 +61,7 @@ def bad_parquet(content: bytes | None = None, **columns: Any) -> list[str]:
 MANY = b"".join(b"%d.5,%d\n" % (n, n % 3) for n in range(60))
 FILES = {
     "no such file": (["none.csv", "--label", "y"], "none.csv"),
-    "a folder": ([".", "--label", "y"], "folder"),
+    "a folder": (["..", "--label", "y"], "folder"),
     "unknown kind": (["people.xls", "--label", "y"], "people.xls"),
     "no such label": (["people.csv", "--label", "outcom"], "'outcom'"),
     "no label named": (["people.csv"], "--label"),

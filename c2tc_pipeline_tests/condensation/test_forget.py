@@ -138,7 +138,7 @@ def test_columns_of_every_kind(words: bool) -> None:
     assert small.summary["rows_in"] == 200, "the table before must stay as it was"
 
 
-@pytest.mark.parametrize("labels", [[7, 8], [True, False], [0.5, 1.5], ["", "é"]], ids=str)
+@pytest.mark.parametrize("labels", [[7, 8], [True, False], [0.5, 1.5], ["?", "é"]], ids=str)
 def test_labels_of_every_kind(labels: list[Any], tmp_path: Path) -> None:
     frame = mixed_table(60, classes=2).assign(outcome=np.array(labels * 30))
     condense(frame, "outcome", 0.2).save(tmp_path / "small")

@@ -183,7 +183,7 @@ def dense_code(encoder: HybridEncoder, frame: pd.DataFrame) -> np.ndarray:
 
 def test_a_row_is_the_code_of_its_similarities_scaled_by_the_training_rows() -> None:
     train = people()
-    new = pd.DataFrame({"job": ["nurses", "", None, "🚀"], "relation": ["Wife", "wives", "husband", None]})
+    new = pd.DataFrame({"job": ["nurses", " ", None, "🚀"], "relation": ["Wife", "wives", "husband", None]})
     encoder = fitted(train)
     code = dense_code(encoder, train)
     low, high = code.min(axis=0), code.max(axis=0)
@@ -208,11 +208,11 @@ def test_unseen_strings_are_near_what_they_mean_and_differ_from_each_other() -> 
     assert len(np.unique(few.transform(pd.DataFrame({"job": JOBS})), axis=0)) == len(JOBS)
 
 
-def test_gaps_are_unlike_empty_strings_and_unlike_every_string() -> None:
+def test_gaps_are_alike_however_they_are_spelt_and_unlike_every_string() -> None:
     encoder = fitted(people()[["job"]], latent_dim=4)
-    encoded = encoder.transform(pd.DataFrame({"job": pd.Series([None, np.nan, pd.NA, "", "nan", "None", *JOBS])}))
-    np.testing.assert_array_equal(encoded[1:3], encoded[[0, 0]])
-    assert all(not np.allclose(encoded[0], row) for row in encoded[3:])
+    encoded = encoder.transform(pd.DataFrame({"job": pd.Series([None, np.nan, pd.NA, "", "nan", " ", "None", *JOBS])}))
+    np.testing.assert_array_equal(encoded[1:5], encoded[[0] * 4])
+    assert all(not np.allclose(encoded[0], row) for row in encoded[5:])
 
 
 def test_a_large_vocabulary_is_reported_by_column() -> None:

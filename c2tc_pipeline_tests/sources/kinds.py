@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 import pyarrow as pa
@@ -45,6 +49,55 @@ def to_parts(frame: pd.DataFrame, folder: Path, parts: int = 3) -> str:
         part = frame.iloc[number * size : (number + 1) * size]
         part.to_parquet(folder / f"part-{number}.parquet", index=False)
     return str(folder)
+
+
+def to_hive(frame: pd.DataFrame, folder: Path, by: str, ending: str = ".parquet") -> str:
+    """Write a table into folders named after the values of a column, and return the folder of all."""
+    for value, part in frame.groupby(by, sort=True, dropna=False):
+        inner = folder / f"{by}={'__HIVE_DEFAULT_PARTITION__' if pd.isna(value) else quote(str(value), safe='')}"
+        inner.mkdir(parents=True)
+        rest = part.drop(columns=by)
+        rest.to_parquet(inner / "a.parquet", index=False) if ending == ".parquet" else rest.to_csv(
+            inner / f"a{ending}", index=False
+        )
+    return str(folder)
+
+
+def to_delta(frame: pd.DataFrame, folder: Path) -> str:
+    """Write a table as a Delta Lake table in two versions, and return its folder."""
+    import deltalake
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for start, stop in ((0, len(frame) // 2), (len(frame) // 2, len(frame))):
+        deltalake.write_deltalake(str(folder), table.slice(start, stop - start), mode="append")
+    return str(folder)
+
+
+def to_iceberg(frame: pd.DataFrame, folder: Path) -> str:
+    """Write a table as an Iceberg table in a catalogue of its own, and return its folder."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    folder.mkdir()
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    catalogue = SqlCatalog("made", uri=f"sqlite:///{folder}/catalogue.db", warehouse=f"file://{folder}")
+    catalogue.create_namespace("made")
+    catalogue.create_table("made.people", schema=table.schema).append(table)
+    return str(folder / "made" / "people")
+
+
+def to_packed(text: bytes, path: Path) -> str:
+    """Write text into a file, compressed as its name says."""
+    packing = path.suffix
+    if packing == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("people.csv", text)
+    elif packing == ".zst":
+        path.write_bytes(pa.Codec("zstd").compress(text, asbytes=True))
+    elif packing == ".gz":
+        path.write_bytes(gzip.compress(text))
+    else:
+        path.write_bytes(bz2.compress(text) if packing == ".bz2" else text)
+    return str(path)
 
 
 def to_postgresql(frame: pd.DataFrame, server: PostgresServer, table: str) -> str:

@@ -70,8 +70,8 @@ def test_a_damaged_part_and_folders_in_folders_are_refused(tmp_path: Path) -> No
     (folder / "part-001.parquet").write_bytes(whole[:-9])
     assert "part-001.parquet is not a whole Parquet file" in refusal(folder)
     (folder / "part-001.parquet").write_bytes(whole)
-    (folder / "year=2020").mkdir()
-    assert "'year=2020'" in refusal(folder)
+    (folder / "more").mkdir()
+    assert "'more'" in refusal(folder)
 
 
 def test_a_new_part_is_another_state_and_a_touched_one_has_the_same_digest(tmp_path: Path) -> None:

@@ -144,8 +144,7 @@ def test_some_columns_in_the_asked_order(tmp_path: Path) -> None:
 def test_gzip(tmp_path: Path) -> None:
     packed = gzip.compress(b"a,b\n1,x\n" * 1)
     assert read(tmp_path, packed, "t.csv.gz").to_dict("list") == {"a": [1], "b": ["x"]}
-    for content in (packed[:-9], b"a,b\n1,x\n"):
-        assert "t.csv.gz" in refusal(tmp_path, content, "t.csv.gz")
+    assert "t.csv.gz" in refusal(tmp_path, packed[:-9], "t.csv.gz")
 
 
 def test_peek_reads_the_header_only(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_any_division_into_blocks_gives_the_same_statistics(frame: pd.DataFrame,
     strata = (pd.factorize(labelled["y"], sort=True)[0] * FOLDS + folds_of(source_rows)).tolist()
     for name, (keys, cells) in whole["counts"].items():
         rows = np.zeros((len(keys) + 1, len(cells[0])), dtype=int)
-        spelled = [None if pd.isna(value) else category_key(value) for value in labelled[name]]
+        spelled = [None if pd.isna(value) or value == "" else category_key(value) for value in labelled[name]]
         for value, stratum in zip(spelled, strata, strict=True):
             rows[len(keys) if value is None else keys.index(value), stratum] += 1
         assert rows.tolist() == cells

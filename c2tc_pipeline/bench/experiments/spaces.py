@@ -37,7 +37,7 @@ from c2tc_pipeline.tables.category_counts import mixed_bits
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
 from c2tc_pipeline.tables.statistics import typed_columns
-from c2tc_pipeline.tables.table import Table, known_codes, learn_table
+from c2tc_pipeline.tables.table import Table, known_codes, learn_described, learn_table
 
 if TYPE_CHECKING:
     from c2tc_pipeline.bench.experiments.grid import Shape
@@ -144,8 +144,12 @@ def encode_split(
         raise InputError(f"There is no label column {spec.label!r} in table {spec.name!r}; correct its description.")
     tested = is_test_row(frame, spec.label, group_duplicates=grouped)
     split = SplitSettings(seed=seed, validation=_VALIDATION, test=0, group_duplicates=grouped)
-    table = learn_table(Blocks.of_frame(frame[~tested]), label=spec.label, roles=spec.roles, split=split)
-    sides = {"train": table.read("train"), "validation": table.read("validation"), "test": frame[tested]}
+    table = learn_described(Blocks.of_frame(frame[~tested]), spec, split)
+    sides = {
+        "train": table.read("train"),
+        "validation": table.read("validation"),
+        "test": table.statistics.readings.read(frame[tested]),
+    }
     fitted = table
     if skew is not None:
         sides["train"] = imbalanced_rows(sides["train"], spec.label, *skew, seed=seed)
@@ -204,13 +208,13 @@ def imbalanced_rows(frame: pd.DataFrame, label: str, column: str, level: float, 
 
 def encode_sorted(frame: pd.DataFrame, spec: TableSpec) -> EncodedRows:
     """Encode all rows of a table with the default encoder, sorted by class."""
-    table = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles)
+    table = learn_described(Blocks.of_frame(frame), spec)
     return encode(fit_encoder(HybridEncoder(random_state=0), table), table)
 
 
 def string_categories(frame: pd.DataFrame, spec: TableSpec) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the similarities of each string column's categories, and the category of each cell."""
-    table = learn_table(Blocks.of_frame(frame), label=spec.label, roles=spec.roles)
+    table = learn_described(Blocks.of_frame(frame), spec)
     roles = {name: column for name, column in table.roles.items() if column.role is Role.STRING}
     rows = typed_columns(table.read("train"), roles, table.positions("train"))
     vocabularies = [Vocabulary.of_counts(table.statistics.categories(name), (2, 4), 1000) for name in roles]
