@@ -82,8 +82,12 @@ def share(value: float | None) -> str:
 
 def one_in(source_rows: int, condensed_rows: int) -> str:
     """Return the number of source rows per condensed row: ``1 : 999``, ``1 : 2.5``."""
-    factor = source_rows / condensed_rows
-    return f"1 : {factor:,.0f}" if factor >= 10 else "1 : " + f"{factor:.1f}".removesuffix(".0")
+    return f"1 : {per_row(source_rows / condensed_rows)}"
+
+
+def per_row(value: float) -> str:
+    """Return a mean number of rows: ``1,604``, ``2.5``."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
 
 def seconds(value: float) -> str:
@@ -114,5 +118,6 @@ def percentage(mean: float, deviation: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio as it is written in a catalogue: ``0.00005``."""
-    return f"{value:.12f}".rstrip("0").rstrip(".")
+    """Return a ratio as people say it: ``1 %``, ``0.1 %``, ``0.005 %``."""
+    text = f"{100 * value:.10f}".rstrip("0").rstrip(".")
+    return f"{text} %"
