@@ -41,7 +41,6 @@ SKEWED = 50
 """From this ratio of the largest to the smallest share on, the axis is logarithmic so that all bars show."""
 Key = list[tuple[str, dict[str, Any]]]
 _DOT: dict[str, Any] = {"marker": "o", "linestyle": "none"}
-_BELOW: dict[str, Any] = {"place": "outside lower center", "ncols": 2}
 TRAINING_SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "whole": ("whole table", {"color": FAINT_INK, "linestyle": "--", "linewidth": 1.5}),
     "random": ("random rows", {"color": COLOURS[1], "linestyle": "-", "linewidth": 1.8, "marker": "o"}),
@@ -105,7 +104,7 @@ def score_dots(title: str, names: Sequence[str], scores: Mapping[str, Sequence[f
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         axes.set_title(title, loc="left", color=INK)
-        bar_rows(axes, ["\n".join(wrap(shortened(name, 34), 20)) for name in names])
+        bar_rows(axes, ["\n".join(wrap(shortened(name, 34), 18)) for name in names])
         places = np.arange(len(names))
         every = np.vstack(list(found.values()))
         known = ~np.isnan(every).all(axis=0)
@@ -150,13 +149,13 @@ def distribution(found: Distribution) -> Picture:
                 before, after = map(share, found.missing)
                 axes.set_xlabel(f"missing: {before} of source rows, {after} of drawn", fontsize=10.5)
         else:
-            bar_rows(axes, [shortened(name, 20) for name in found.categories])
+            bar_rows(axes, [shortened(name, 18) for name in found.categories])
             places = np.arange(len(found.categories))
             axes.barh(places, found.source, 0.8, color=OTHER_COLOUR, alpha=0.6)
             axes.barh(places, found.drawn, 0.3, color=COLOURS[0])
             for place, value in enumerate(np.maximum(found.source, found.drawn)):
                 bar_text(axes, share(round(float(found.source[place]), 3)), value, place, 10)
-            axes.set_xlim(0, 1.2 * max(found.source.max(), found.drawn.max()))
+            axes.set_xlim(0, 1.35 * max(found.source.max(), found.drawn.max()))
             axes.set_xticks([])
             axes.grid(visible=False)
 
@@ -178,9 +177,9 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
                 bar_text(axes, share(value), value, place + offset, 10, color=ink)
         # Leave space for the number at the end of the longest bar.
         if high > SKEWED * low:
-            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.12, share)
+            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.3, share)
         else:
-            axes.set_xlim(0, high * 1.2)
+            axes.set_xlim(0, high * 1.35)
             plain_axis(axes.xaxis, share)
         axes.set_title("Share of the rows", loc="left", color=INK)
 
@@ -231,7 +230,7 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_title("Rows on two principal components", loc="left", color=INK)
         axes.set(xticks=[], yticks=[])
-        draw_legend(figure, key, **_BELOW)
+        _legend_below(figure, key, styles)
 
     return Picture(draw, height=360 + 9 * len(key), dense=len(points) > DENSE_POINTS, width=PANEL_WIDTH)
 
@@ -247,6 +246,12 @@ def _class_key(styles: Sequence[ClassStyle], form: Mapping[str, Any]) -> Key:
     if others := sum(not style.named for style in styles):
         key.append((counted(others, "other class", "other classes"), {**form, "color": OTHER_COLOUR}))
     return key
+
+
+def _legend_below(figure: Figure, key: Key, styles: Sequence[ClassStyle] = ()) -> None:
+    """Draw a legend below a panel, in two columns unless class names are long."""
+    columns = 1 if any(style.named and len(style.short) > 12 for style in styles) else 2
+    draw_legend(figure, key, "outside lower center", ncols=columns)
 
 
 def loss_curves(
@@ -281,7 +286,7 @@ def loss_curves(
         log_scale(axes, "x", sizes.min() / 1.15, max(sizes.max(), 2) * 1.15)
         log_scale(axes, "y", losses.min() / 1.4, losses.max() * 1.4)
         axes.set(xlabel="condensed rows of the class", ylabel="term in the objective")
-        draw_legend(figure, _class_key(drawn, {"marker": "o", "linewidth": 1.8}), **_BELOW)
+        _legend_below(figure, _class_key(drawn, {"marker": "o", "linewidth": 1.8}), styles)
 
     return Picture(draw, height=330, width=PANEL_WIDTH)
 
@@ -318,7 +323,7 @@ def allocation_trace(allocation: Allocation) -> Picture:
         plain_axis(axes.xaxis)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.set(xlabel="iteration", ylabel="objective")
-        draw_legend(figure, key, **_BELOW)
+        _legend_below(figure, key)
 
     return Picture(draw, height=330, width=PANEL_WIDTH)
 
@@ -329,7 +334,7 @@ def column_importance(importance: Mapping[str, float]) -> Picture:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        bar_rows(axes, [shortened(name, 24) for name, _ in largest])
+        bar_rows(axes, [shortened(name, 20) for name, _ in largest])
         axes.barh(range(len(largest)), [value for _, value in largest], 0.55, color=COLOURS[0])
         for place, (_, value) in enumerate(largest):
             bar_text(axes, f"{value:.2f}", value, place, 11, color=INK)

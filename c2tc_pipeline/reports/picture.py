@@ -27,7 +27,7 @@ RULE = "#e3e6ea"
 # Okabe and Ito's palette, safe for common forms of colour blindness, without the yellow that vanishes on white.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2b2b2b")
 OTHER_COLOUR = "#a9adb3"
-NAME_LENGTH = 22
+NAME_LENGTH = 16
 LEGEND_LENGTH = 34
 PANELS_ACROSS = 2
 PAGE_SVG_BYTES = 150_000

@@ -91,12 +91,14 @@ def per_row(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration in a suitable unit: ``42 ms``, ``12.3 s``, ``2 min 5 s``, ``2 h 3 min``."""
+    """Return a duration in a suitable unit: ``42 ms``, ``12.3 s``, ``2 min 5 s``, ``2 h 3 min``, ``3 days``."""
     if value < 1:
         return f"{number(float(f'{1000 * value:.2g}'))} ms"
     if value < 119.95:
         return f"{value:.1f} s"
     whole = round(value)
+    if whole >= 2 * 86_400:
+        return f"{whole // 86_400} days"
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
