@@ -66,32 +66,35 @@ def _source_numbers(table: CondensedTable) -> dict[str, tuple[np.ndarray, np.nda
         return {}
     missing = {mark.column: mark for mark in table.encoder.missing_marks()}
     rows = (table.X.to_numpy() if table.spread.means is None else table.spread.means).astype(np.float64)
-    means = table.weight.to_numpy() @ rows / table.weight.sum()
+    # The first two moments of the encoded columns over the source.
+    squares = rows**2 + table.spread.deviation.astype(np.float64) ** 2
+    moments = np.stack([table.weight @ rows, table.weight @ squares]) / table.weight.sum()
     place = {name: number for number, name in enumerate(table.X.columns)}
     found = {}
     for part in table.encoder.parts_:
         if isinstance(part, NumericPart):
             for name, knots, heights in zip(part.columns, part.knots, part.heights, strict=True):
-                mean = means[place[name]]
-                if (mark := missing.get(place[name])) is not None and means[mark.mark] < 1:
-                    mean = (mean - means[mark.mark] * mark.height) / (1 - means[mark.mark])
-                found[name] = knots, _shares(heights, float(mean))
+                own = moments[:, place[name]]
+                if (mark := missing.get(place[name])) is not None and (share := moments[0, mark.mark]) < 1:
+                    own = (own - share * np.array([mark.height, mark.height**2])) / (1 - share)
+                found[name] = knots, _shares(heights, own)
     return found
 
 
-def _shares(heights: np.ndarray, mean: float) -> np.ndarray:
-    """Return the share of each value, given the heights of all values (the middles of their steps) and their mean.
+def _shares(heights: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Return the share of each value, given the heights of all values (the middles of their steps) and their moments.
 
-    Neighbouring shares add up to twice the distance of their heights, which leaves one unknown; the mean height gives
-    it. Heights of a selection of the values get the distance between the middles of their neighbours.
+    Neighbouring shares add up to twice the distance of their heights, which leaves one unknown; the moments give it by
+    least squares. Heights of a selection of the values get the distance between the middles of their neighbours.
     """
     alternating = np.where(np.arange(len(heights)) % 2, -1.0, 1.0)
     fixed = alternating * np.append(0.0, np.cumsum(-alternating[:-1] * 2 * np.diff(heights)))
     low, high = (-fixed[::2]).max(), fixed[1::2].min(initial=np.inf)
-    slope = alternating @ (heights - mean)
-    if low > high + 1e-9 or not slope:
+    off = np.stack([heights - moments[0], heights**2 - moments[1]])
+    slopes = off @ alternating
+    if low > high + 1e-9 or not slopes.any():
         return np.diff(np.concatenate([heights[:1], (heights[1:] + heights[:-1]) / 2, heights[-1:]]))
-    first = np.clip(-(fixed @ (heights - mean)) / slope, low, high)
+    first = np.clip(-(slopes @ (off @ fixed)) / (slopes @ slopes), low, high)
     shares = np.maximum(fixed + alternating * first, 0)
     return np.asarray(shares / shares.sum())
 

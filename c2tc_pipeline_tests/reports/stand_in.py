@@ -121,7 +121,11 @@ def stand_in(
         roles=roles,
         summary=summary,
         X=pd.DataFrame(rng.random((len(index), len(numbers))), columns=numbers),
-        spread=SimpleNamespace(shares=dict.fromkeys(list(features)[::2], shares), means=None),
+        spread=SimpleNamespace(
+            shares=dict.fromkeys(list(features)[::2], shares),
+            means=None,
+            deviation=np.zeros((len(index), len(numbers))),
+        ),
         encoder=SimpleNamespace(parts_=[part], get_params=lambda: {"numeric": "quantile"}, missing_marks=lambda: []),
     )
 
