@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def class_means(scores: pd.DataFrame) -> pd.DataFrame:
             name.removeprefix("class_"): np.mean([np.array(list(row), dtype=np.float64) for row in own[name]], axis=0)
             for name in CLASS_METRICS
         }
-        place = {"model": model, "columns": columns, "training_set": kind}
+        place: dict[str, Any] = {"model": model, "columns": columns, "training_set": kind}
         parts.append(pd.DataFrame(means).rename_axis("class").reset_index().assign(**place))
     names = ["model", "columns", "training_set", "class", "precision", "recall", "f1", "auc"]
     return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)

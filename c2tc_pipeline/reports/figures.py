@@ -104,7 +104,9 @@ def score_dots(title: str, names: Sequence[str], scores: Mapping[str, Sequence[f
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         axes.set_title(title, loc="left", color=INK)
-        bar_rows(axes, ["\n".join(wrap(shortened(name, 34), 18)) for name in names])
+        # Few names have space for two lines each.
+        lines = 2 if len(names) <= 8 else 1
+        bar_rows(axes, ["\n".join(wrap(shortened(name, 17 * lines), 18)) for name in names])
         places = np.arange(len(names))
         every = np.vstack(list(found.values()))
         known = ~np.isnan(every).all(axis=0)

@@ -53,7 +53,8 @@ def headline(means: pd.DataFrame, worth: pd.DataFrame) -> Headline | None:
     condensed = means[means["training_set"] == "condensed"]
     if condensed.empty:
         return None
-    best = condensed.loc[condensed["accuracy" if condensed["auc"].isna().any() else "auc"].idxmax()]
+    measure = "accuracy" if condensed["auc"].isna().any() else "auc"
+    best = condensed.sort_values(measure, ascending=False, kind="stable").iloc[0]
     learner = (str(best["model"]), str(best["columns"]))
     own = means[(means["model"] == learner[0]) & (means["columns"] == learner[1])].set_index("training_set")
     by_auc = worth[worth["metric"] == "auc"].to_dict("records") if len(worth) else []
