@@ -71,7 +71,8 @@ def score_by_rows(
         axes = figure.subplots()
         axes.set_title(shortened(name, 40), loc="left", color=INK)
         look = {"markersize": 5, "capsize": 3, **TRAINING_SETS["random"][1]}
-        axes.errorbar(sampled["rows"], 100 * sampled[metric], 100 * sampled[f"{metric}_std"], **look)
+        spread = 100 * sampled[f"{metric}_std"]
+        axes.errorbar(sampled["rows"], 100 * sampled[metric], spread if spread.any() else None, **look)
         for value in panel.loc[panel["training_set"] == "whole", metric]:
             axes.axhline(100 * value, **TRAINING_SETS["whole"][1])
         if worth is not None and len(own):
