@@ -34,6 +34,7 @@ from c2tc_pipeline.reports.verdict import learner_name, worth_number
 from c2tc_pipeline.reports.wording import count, counted, share, shortened
 
 MAX_BARS = 20
+MAX_COLUMN_BARS = 14
 MAX_DISCS = 2_000
 DENSE_POINTS = 1_000
 """A projection of more points is embedded as PNG."""
@@ -80,7 +81,7 @@ def score_by_rows(
             line = {"color": COLOURS[0], "solid_capstyle": "butt"}
             axes.plot([worth["low"] * rows, worth["high"] * rows], [height, height], linewidth=9, alpha=0.25, **line)
             axes.plot([rows, worth["worth"] * rows], [height, height], linewidth=1.5, **line)
-            text = f"\N{MULTIPLICATION SIGN} {worth_number(worth)}"
+            text = f"{worth_number(worth)} \N{MULTIPLICATION SIGN}"
             place = (rows * max(worth["worth"], 1) ** 0.5, height)
             axes.annotate(text, place, (0, 7), textcoords="offset points", ha="center", color=COLOURS[0], weight="bold")
         axes.plot(own["rows"], 100 * own[metric], **TRAINING_SETS["condensed"][1])
@@ -333,7 +334,7 @@ def allocation_trace(allocation: Allocation) -> Picture:
 
 def column_importance(importance: Mapping[str, float]) -> Picture:
     """Draw the importance of source columns for the label, the largest first; it is at most 1."""
-    largest = sorted(importance.items(), key=lambda item: -item[1])[:MAX_BARS]
+    largest = sorted(importance.items(), key=lambda item: -item[1])[:MAX_COLUMN_BARS]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
