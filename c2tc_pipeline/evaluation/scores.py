@@ -339,7 +339,8 @@ def _own_trial(
         return run_trial(model, training, test, classes=classes)
     except Exception as error:
         logger.warning("%s could not be trained and tested on the %s rows: %s", name, kind, error)
-        undefined = Scores(float("nan"), float("nan"), *[(None,) * classes] * 3, class_auc=(None,) * classes)
+        absent = (None,) * classes
+        undefined = Scores(float("nan"), float("nan"), absent, absent, absent, class_auc=absent)
         return CacheLookup(Trial(undefined, float("nan")), hit=False)
 
 

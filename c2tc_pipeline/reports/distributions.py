@@ -103,7 +103,7 @@ def _of_numbers(
     table: CondensedTable, name: str, values: np.ndarray, shares: np.ndarray, drawn: pd.Series[Any], weight: np.ndarray
 ) -> Iterator[Distribution]:
     """Yield the distribution of a column of numbers; nothing where all are equal."""
-    role = table.roles.set_index("column").loc[name]
+    role: dict[str, Any] = dict(table.roles.set_index("column").loc[name])
     after = as_numbers(to_numbers(drawn).values).astype(np.float64)
     present = ~np.isnan(after)
     low, high = values[np.searchsorted(np.cumsum(shares), _SHOWN).clip(0, len(values) - 1)]

@@ -101,7 +101,10 @@ def score_by_rows(
 def score_dots(title: str, names: Sequence[str], scores: Mapping[str, Sequence[float]]) -> Picture:
     """Draw a score of each name for the training sets in ``scores``, and that of the condensed table as a number."""
     found = {kind: 100 * np.array(values, dtype=np.float64) for kind, values in scores.items()}
-    marks = {"whole": {"marker": "|", "markersize": 15, "markeredgewidth": 2.5}, "random": {"markersize": 7}}
+    marks: dict[str, dict[str, Any]] = {
+        "whole": {"marker": "|", "markersize": 15, "markeredgewidth": 2.5},
+        "random": {"markersize": 7},
+    }
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()

@@ -73,8 +73,8 @@ def render_page(template: str, kind: str, name: str, **values: Any) -> str:
 def render_report(table: CondensedTable) -> str:
     """Return a condensed table's report as one self-contained HTML page; the same table gives the same text."""
     summary = table.summary
-    frames = [pd.DataFrame(summary.get(name, [])) for name in ("scores", "row_worth", "class_scores")]
-    part = table_values(table, *frames, summary.get("verdict", ""))
+    means, worth, by_class = (pd.DataFrame(summary.get(name, [])) for name in ("scores", "row_worth", "class_scores"))
+    part = table_values(table, means, worth, by_class, summary.get("verdict", ""))
     seconds = summary.get("seconds") or {}
     if seconds:
         longest = max(seconds, key=seconds.__getitem__)

@@ -89,7 +89,7 @@ def sentence(found: Headline) -> str:
     kept = wording.share(round(found.kept, 3))
     text = (
         f"{rows} {stand} for {wording.count(found.whole_rows)}: {name} trained on {them} predicts {here} of test rows "
-        f"right, {kept} of what the whole table gives ({100 * found.whole:.1f} %)"
+        f"right, {kept} of what it reaches on the whole table ({100 * found.whole:.1f} %)"
     )
     if found.random is not None:
         no_less = found.random >= found.accuracy

@@ -41,6 +41,7 @@ def test_numbers_are_those_of_the_source_in_every_bin_and_drawn_rows_resemble_th
     found = {each.column: each for each in column_distributions(small) if each.edges is not None}
     assert set(found) == {"age", "gain", "height", "owner", "score", "since"}
     for name, each in found.items():
+        assert each.edges is not None
         values = source[name].dropna()
         if each.is_moment:
             values = (values - pd.Timestamp(0)) / pd.Timedelta("1s")

@@ -192,7 +192,7 @@ def test_the_overview_shows_a_thousand_tables_worst_first_and_filters_them(brows
 
 
 def test_hostile_states_do_nothing_and_only_the_overviews_own_script_runs(browser: Page, tmp_path: Path) -> None:
-    fields = {name: HOSTILE for name in ("verdict", "row_worth", "failure")}
+    fields: dict[str, Any] = dict.fromkeys(("verdict", "row_worth", "failure"), HOSTILE)
     rows = [
         TableState(HOSTILE, "failed", report=f"javascript:document.title='taken over'//{place}", **fields)
         for place in range(2)
