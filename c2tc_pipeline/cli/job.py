@@ -16,7 +16,7 @@ from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
 from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, StoredMembership
-from c2tc_pipeline.evaluation.averages import SCORES_NAME, mean_scores
+from c2tc_pipeline.evaluation.averages import SCORES_NAME, class_means, mean_scores
 from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
 from c2tc_pipeline.reports.verdict import verdict
@@ -80,6 +80,7 @@ def condense_to_directory(
         small.summary |= {
             "verdict": verdict(scores),
             "scores": mean_scores(scores).to_dict(orient="records"),
+            "class_scores": class_means(scores).to_dict(orient="records"),
             "row_worth": row_worth(scores).to_dict(orient="records"),
         }
     # In the order of the stages.

@@ -12,8 +12,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.reports.verdict import weak_references
-from c2tc_pipeline.reports.wording import percentage
+from c2tc_pipeline.evaluation.averages import COMPARED_SETS
+from c2tc_pipeline.reports import wording
+from c2tc_pipeline.reports.verdict import learner_name, weak_references, worth_number
 
 # More classes than this are summed up in one last line.
 _CLASSES_SHOWN = 20
@@ -37,32 +38,34 @@ class StageBars(Progress):
 
 
 def print_summary(table: CondensedTable, console: Console) -> None:
-    """Print sizes, classes, objective, columns, notices, seconds and scores of a condensed table."""
+    """Print verdict, sizes, scores, classes, columns, notices, objective and seconds, as the report has them."""
     summary = table.summary
     console.print()
     if summary.get("verdict"):
         console.print(escape(summary["verdict"]), style="bold")
     console.print(
-        f"[bold]{escape(summary['table'])}[/]: {summary['rows_in']:,} rows → [bold]{summary['rows_out']:,}[/] "
-        f"(1 : {summary['rows_in'] / summary['rows_out']:,.0f}), {summary['columns_in']} columns → "
+        f"[bold]{escape(summary['table'])}[/]: {wording.count(summary['rows_in'])} rows → "
+        f"[bold]{wording.count(summary['rows_out'])}[/] "
+        f"({wording.one_in(summary['rows_in'], summary['rows_out'])}), {summary['columns_in']} columns → "
         f"{summary['columns_encoded']} encoded"
     )
-    console.print(_columns(table))
+    if summary.get("scores"):
+        console.print(_scores(summary))
     console.print(_classes(table))
-    bound = "" if summary["bound"] is None else f", bound {summary['bound']:,.6g} (gap {summary['gap']:.2%})"
+    console.print(_columns(table))
+    for notice in table.notices:
+        console.print(f"[yellow]Notice[/] {escape(str(notice))}")
+    for sentence in weak_references(pd.DataFrame(summary["scores"])) if summary.get("scores") else ():
+        console.print(f"[yellow]Notice[/] {escape(sentence)}")
+    bound = summary["bound"]
+    known = "" if bound is None else f", bound {wording.number(bound)} (gap {wording.share(summary['gap'])})"
     console.print(
-        f"Objective {summary['objective']:,.6g}{bound}; allocation {table.allocation.method}, "
+        f"Objective {wording.number(summary['objective'])}{known}; allocation {table.allocation.method}, "
         f"gamma {table.allocation.gamma:g}, {summary['kmeans_runs']} k-means runs"
     )
     seconds = summary["seconds"]
     stages = " · ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
     console.print(f"Seconds: {stages} · [bold]total {sum(seconds.values()):.2f}[/]")
-    for notice in table.notices:
-        console.print(f"[yellow]Notice[/] {escape(str(notice))}")
-    if "scores" in summary:
-        console.print(_scores(summary["scores"]))
-        for sentence in weak_references(pd.DataFrame(summary["scores"])):
-            console.print(f"[yellow]Notice[/] {escape(sentence)}")
 
 
 def _table(title: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> Table:
@@ -93,26 +96,31 @@ def _classes(table: CondensedTable) -> Table:
     counts = counts.sort_values("before", ascending=False, kind="stable")
     rows_in, rows_out = sum(table.class_rows), int(table.allocation.counts.sum())
     for label, before, after in counts.head(_CLASSES_SHOWN).itertuples(index=False):
-        shares = f"{before / rows_in:.1%}", f"{after / rows_out:.1%}"
-        shown.add_row(escape(str(label)), f"{before:,}", shares[0], f"{after:,}", shares[1], f"{before / after:,.0f}")
+        shares = wording.share(before / rows_in), wording.share(after / rows_out)
+        counts_shown = wording.count(before), shares[0], wording.count(after), shares[1]
+        shown.add_row(escape(wording.shortened(label, 40)), *counts_shown, wording.per_row(before / after))
     rest = counts.iloc[_CLASSES_SHOWN:]
     if len(rest):
         shown.add_row(f"… {len(rest)} others", f"{rest['before'].sum():,}", "", f"{rest['after'].sum():,}", "", "")
     return shown
 
 
-def _scores(scores: list[dict[str, Any]]) -> Table:
-    numbers = ("rows", "accuracy", "macro-F1", "AUC", "seconds")
-    shown = _table("Scores on test rows", texts=("model", "columns", "trained on"), numbers=numbers)
-    for column in shown.columns:
-        column.no_wrap = True
-    for row in scores:
-        shown.add_row(
-            escape(row["model"]),
-            row["columns"],
-            row["training_set"].replace("_", " "),
-            f"{row['rows']:,}",
-            *(percentage(row[name], row[f"{name}_std"]) for name in ("accuracy", "macro_f1", "auc")),
-            f"{row['fit_seconds']:.2f}",
+def _scores(summary: dict[str, Any]) -> Table:
+    """Return a line for each model: its scores from the condensed, a random and the whole table, and the row worth."""
+    means, worth = pd.DataFrame(summary["scores"]), pd.DataFrame(summary.get("row_worth", []))
+    shown = _table("Scores on test rows, %", texts=("model",), numbers=("accuracy", "AUC", "row worth"))
+    worths = {} if worth.empty else worth[worth["metric"] == "auc"].set_index(["model", "columns"]).to_dict("index")
+    kinds = [kind for kind in COMPARED_SETS if kind in set(means["training_set"])]
+    for key, own in means.groupby(["model", "columns"], sort=False):
+        by_set = own.set_index("training_set")
+        scores = (
+            "/".join(wording.percentage(by_set[name][kind], 0.0) for kind in kinds) for name in ("accuracy", "auc")
         )
+        shown.add_row(escape(learner_name(key)), *scores, worth_number(worths.get(key, {"bound": None})))
+    trained = {"condensed": "the condensed table", "random": "as many random rows", "whole": "the whole table"}
+    shown.caption = (
+        f"Trained on {' / '.join(trained[kind] for kind in kinds)}. Row worth: random rows that a condensed row "
+        "replaces, by AUC. The report has more scores."
+    )
+    shown.caption_justify = "left"
     return shown

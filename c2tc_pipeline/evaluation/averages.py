@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.evaluation.metrics import ALL_METRICS
+from c2tc_pipeline.evaluation.metrics import ALL_METRICS, CLASS_METRICS
 from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.storage.manifest import TIMINGS_NAME
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
 SCORES_NAME = "scores.parquet"
+COMPARED_SETS = ("condensed", "random", "whole")
+"""Training sets that reports compare."""
 # Columns that differ between two evaluations of the same trials, in a file of their own, so that the others are equal.
 _TIMINGS = ["fit_seconds", "cache_hit"]
 
@@ -36,6 +40,25 @@ def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:
         list(orders), key=lambda names: names.map(orders[str(names.name)].index), kind="stable", ignore_index=True
     )
     return means[["training_set", "model", "columns", *means.columns[3:]]]
+
+
+def class_means(scores: pd.DataFrame) -> pd.DataFrame:
+    """Average the metrics of each class over seeds, for models trained on condensed, random and all rows.
+
+    One row per model, kind of columns, training set and ``class`` (its place in the order of the classes), with
+    ``precision``, ``recall``, ``f1`` and ``auc``; NaN for a class without test rows.
+    """
+    parts = []
+    kept = scores[scores["training_set"].isin(COMPARED_SETS)]
+    for (model, columns, kind), own in kept.groupby(["model", "columns", "training_set"], sort=False):
+        means = {
+            name.removeprefix("class_"): np.mean([np.array(list(row), dtype=np.float64) for row in own[name]], axis=0)
+            for name in CLASS_METRICS
+        }
+        place: dict[str, Any] = {"model": model, "columns": columns, "training_set": kind}
+        parts.append(pd.DataFrame(means).rename_axis("class").reset_index().assign(**place))
+    names = ["model", "columns", "training_set", "class", "precision", "recall", "f1", "auc"]
+    return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
 
 
 def gather_scores(cells: Mapping[tuple[str, float], pd.DataFrame]) -> pd.DataFrame:

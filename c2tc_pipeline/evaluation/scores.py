@@ -24,7 +24,7 @@ from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.expand import expand_table
 from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.evaluation.metrics import ALL_METRICS, Scores
+from c2tc_pipeline.evaluation.metrics import ALL_METRICS, CLASS_METRICS, Scores
 from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.row_worth import MULTIPLES, random_set
 from c2tc_pipeline.evaluation.trial import HasRecipe, LabelledRows, Trial, random_rows, random_rows_by_class, run_trial
@@ -154,7 +154,8 @@ def evaluate(
         One row per trained model: ``training_set``, ``model``, ``columns`` (``encoded`` or ``original``), ``seed``,
         ``rows`` (trained on; the condensed rows where rows are drawn from them), ``accuracy``, ``macro_f1``, ``auc``,
         ``log_loss``, ``brier`` (NaN where undefined),
-        ``class_f1`` and ``class_auc`` (lists in the order of the classes; None for a class without test rows),
+        ``class_precision``, ``class_recall``, ``class_f1`` and ``class_auc`` (lists in the order of the classes; None
+        for a class without test rows),
         ``fit_seconds`` (of the fit that gave the score, now or in an earlier run) and ``cache_hit``.
         :func:`~c2tc_pipeline.evaluation.row_worth.row_worth` takes it.
 
@@ -298,8 +299,7 @@ def score_rows(
                 "seed": seed,
                 "rows": len(small) if kind == "condensed" else len(training),
                 **{name: getattr(scores, name) for name in ALL_METRICS},
-                "class_f1": list(scores.class_f1),
-                "class_auc": list(scores.class_auc),
+                **{name: list(getattr(scores, name)) for name in CLASS_METRICS},
                 "fit_seconds": trial.value.fit_seconds,
                 "cache_hit": trial.hit,
             }
@@ -348,7 +348,8 @@ def _own_trial(
         return run_trial(model, training, test, classes=classes)
     except Exception as error:
         logger.warning("%s could not be trained and tested on the %s rows: %s", name, kind, one_line(str(error)))
-        undefined = Scores(float("nan"), float("nan"), (None,) * classes, class_auc=(None,) * classes)
+        absent = (None,) * classes
+        undefined = Scores(float("nan"), float("nan"), absent, absent, absent, class_auc=absent)
         return CacheLookup(Trial(undefined, float("nan")), hit=False)
 
 

@@ -22,7 +22,7 @@ from c2tc_pipeline.tables.split import SIDES
 from c2tc_pipeline.tables.table import Table
 
 if TYPE_CHECKING:
-    from c2tc_pipeline.reports.exhibits import Exhibit
+    from c2tc_pipeline.reports.exhibits import Exhibit, Panels
 
 Metadata = dict[str, Any]
 
@@ -210,19 +210,19 @@ def of_scores(scores: pd.DataFrame) -> Metadata:
     from c2tc_pipeline.reports.exhibits import TITLES, worth_exhibits
     from c2tc_pipeline.reports.verdict import verdict
 
-    means = mean_scores(scores)
+    means, worth = mean_scores(scores), row_worth(scores)
     found: Metadata = {
         "verdict": verdict(scores),
         "cache_hit": bool(scores["cache_hit"].all()),
         "cache_hits": int(scores["cache_hit"].sum()),
     }
-    for row in row_worth(scores).to_dict("records"):
+    for row in worth.to_dict("records"):
         found[f"{_scored_name(row)}_row_worth_by_{row['metric']}"] = float(row["worth"])
     for row in means[means["training_set"].isin(TRAINING_SETS)].to_dict(orient="records"):
         for metric in TITLES:
             if not np.isnan(row[metric]):
                 found[f"{_scored_name(row)}_{row['training_set']}_{metric}"] = float(row[metric])
-    found |= _pictures(worth_exhibits(means))
+    found |= _pictures(worth_exhibits(means, worth))
     found["scores"] = _table([{str(name): value for name, value in row.items()} for row in means.to_dict("records")])
     return found
 
@@ -245,10 +245,10 @@ def of_leaderboard(board: pd.DataFrame) -> Metadata:
 
 def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame]) -> Metadata:
     """Return the size of a page, and the picture of scores over all ratios."""
-    from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit
+    from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, rows_panels
 
     means = means_by_ratio(scores)
-    exhibits = {f"{metric}_by_ratio": ratio_exhibit(means, metric) for metric in TITLES} if len(means) else {}
+    exhibits = {f"{metric}_by_ratio": rows_panels(means, metric) for metric in TITLES} if len(means) else {}
     return {"ratios": len(tables), "kilobytes": round(len(page.encode()) / 1e3, 1), **_pictures(exhibits)}
 
 
@@ -261,7 +261,7 @@ def of_failures(failures: Sequence[SchemaFailure]) -> Metadata:
     return {"failures": len(failures), **({"what_failed": _table(rows)} if rows else {})}
 
 
-def _pictures(exhibits: Mapping[str, Exhibit]) -> Metadata:
+def _pictures(exhibits: Mapping[str, Exhibit | Panels]) -> Metadata:
     return {name: dg.MetadataValue.md(exhibit.markdown()) for name, exhibit in exhibits.items()}
 
 

@@ -1,9 +1,9 @@
-"""Figures with title, alternative text and caption, for pages and for the metadata of a pipeline step."""
+"""Figures with title, alternative text and caption, alone or side by side, for pages and metadata of the pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -13,10 +13,18 @@ from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.reports import figures, wording
+from c2tc_pipeline.reports.distributions import column_distributions
 from c2tc_pipeline.reports.markdown import escape_punctuation, markdown_escaped
 from c2tc_pipeline.reports.picture import Picture, class_styles
+from c2tc_pipeline.reports.verdict import learner_name
 
 TITLES = {"accuracy": "Accuracy", "macro_f1": "Macro-F1", "auc": "AUC"}
+CLASS_TITLES = {"recall": "Recall", "precision": "Precision", "f1": "F1", "auc": "AUC"}
+_MEANING = {
+    "accuracy": "Accuracy",
+    "macro_f1": "Macro-F1",
+    "auc": "AUC, which says how well each class is told from the others,",
+}
 METADATA_SVG_BYTES = 45_000
 """Metadata embeds larger pictures as PNG: it is stored in the event log, again for each materialisation."""
 
@@ -36,6 +44,25 @@ class Exhibit:
         return f"{image}\n\n{markdown_escaped(self.caption)}" if self.caption else image
 
 
+@dataclass(frozen=True)
+class Panels:
+    """Exhibits that stand side by side under one title, with one caption."""
+
+    title: str
+    exhibits: Sequence[Exhibit]
+    caption: str
+
+    @classmethod
+    def of(cls, title: str, exhibits: Sequence[Exhibit]) -> Panels:
+        """Put exhibits side by side, with their captions below."""
+        return cls(title, exhibits, " ".join(exhibit.caption for exhibit in exhibits))
+
+    def markdown(self) -> str:
+        """Return the pictures and the caption as Markdown."""
+        pictures = " ".join(replace(exhibit, caption="").markdown() for exhibit in self.exhibits)
+        return f"{pictures}\n\n{markdown_escaped(self.caption)}"
+
+
 def shares_exhibit(classes: Sequence[Any], class_rows: Sequence[int], counts: Sequence[int]) -> Exhibit:
     """Show each class's share before and after."""
     styles = class_styles(classes, class_rows)
@@ -47,8 +74,8 @@ def shares_exhibit(classes: Sequence[Any], class_rows: Sequence[int], counts: Se
         "Class shares",
         figures.class_shares(styles, class_rows, counts),
         f"Bars of the share of each class before and after: {changes}.",
-        "Each class's share of the source rows (pale) and of the condensed rows (full colour). When the shares differ "
-        "widely the axis is logarithmic: compare the ends of the bars, not their lengths.",
+        "Each class's share of the source rows (pale) and of the condensed rows (full colour); where shares differ "
+        "widely the axis is logarithmic.",
     )
 
 
@@ -60,9 +87,8 @@ def projection_exhibit(classes: Sequence[Any], class_rows: Sequence[int], points
         figures.projection(class_styles(classes, class_rows), points),
         f"Scatter plot of {wording.counted(condensed, 'condensed row', 'condensed rows')} "
         "among a sample of the source rows.",
-        "The encoded rows on their first two principal components. Specks are a sample of the source rows, discs are "
-        "condensed rows; the more source rows a disc stands for, the larger it is. "
-        f"At most {wording.count(figures.MAX_DISCS)} condensed rows are drawn.",
+        "On the first two principal components of the encoded rows, specks are a sample of the source rows, discs are "
+        "condensed rows, larger the more source rows they stand for.",
     )
 
 
@@ -95,7 +121,7 @@ def trace_exhibit(allocation: Allocation) -> Exhibit:
 
 
 def importance_exhibit(weights: Mapping[str, Any]) -> Exhibit:
-    """Show how much source columns count in distances, given the summary of the column weights."""
+    """Show the importance of source columns for the label, given the summary of the column weights."""
     importance, power = weights["importance"], weights["power"]
     first = max(importance, key=importance.__getitem__)
     use = f"A column counts in distances by its importance to the power {power:g}, chosen on rows kept aside."
@@ -110,61 +136,136 @@ def importance_exhibit(weights: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def table_exhibits(subject: CondensedTable) -> Iterator[Exhibit]:
-    """Yield the exhibits that a condensed table has data for."""
-    classes, class_rows, allocation = subject.classes, subject.class_rows, subject.allocation
-    yield shares_exhibit(classes, class_rows, [int(count) for count in allocation.counts])
-    yield projection_exhibit(classes, class_rows, subject.projection)
-    weights = subject.summary.get("column_weights")
-    if weights and weights["power"] is not None:
-        yield importance_exhibit(weights)
-    yield curves_exhibit(classes, class_rows, subject.curves, allocation)
-    if len(allocation.trace) > 1:
-        yield trace_exhibit(allocation)
-
-
-def stages_exhibit(stages: Mapping[str, float]) -> Exhibit:
-    """Show how long each stage took; there must be at least one."""
-    longest = max(stages, key=stages.__getitem__)
-    return Exhibit(
-        "Time by stage",
-        figures.stage_seconds(stages),
-        f"Bars of the time of each stage, the longest being {longest} with {wording.seconds(stages[longest])}.",
-        "Wall-clock time, in the order in which the stages ran.",
+def overview_panels(table: CondensedTable) -> Panels:
+    """Show the classes before and after, the importance of columns if it is known, and the rows in two dimensions."""
+    counts = [int(count) for count in table.allocation.counts]
+    weights = table.summary.get("column_weights")
+    return Panels.of(
+        "Classes, columns and rows",
+        [
+            shares_exhibit(table.classes, table.class_rows, counts),
+            *([importance_exhibit(weights)] if weights and weights["power"] is not None else []),
+            projection_exhibit(table.classes, table.class_rows, table.projection),
+        ],
     )
 
 
-def ratio_exhibit(means: pd.DataFrame, metric: str) -> Exhibit:
-    """Show a score against the ratio; ``means`` is what :func:`means_by_ratio` returned, not empty."""
+def column_panels(table: CondensedTable) -> Panels:
+    """Show the distributions of the most important columns in the source and in drawn rows."""
+    exhibits = [
+        Exhibit(
+            each.column,
+            figures.distribution(each),
+            f"Distribution of {wording.shortened(each.column, 60)} in the source and in drawn rows.",
+            "",
+        )
+        for each in column_distributions(table)
+    ]
+    return Panels(
+        "Distributions of columns",
+        exhibits,
+        "The most important columns first. Grey is the source table, blue are rows drawn from the condensed table with "
+        "the classes of the source. The few numbers beyond the limits are in the first and last bar; percentages are "
+        "those of the source.",
+    )
+
+
+def search_panels(table: CondensedTable) -> Panels:
+    """Show the loss curves and, if there was one, the search for the allocation."""
+    found = [curves_exhibit(table.classes, table.class_rows, table.curves, table.allocation)]
+    if len(table.allocation.trace) > 1:
+        found.append(trace_exhibit(table.allocation))
+    return Panels.of("Allocation", found)
+
+
+def rows_panels(means: pd.DataFrame, metric: str, worth: pd.DataFrame | None = None) -> Panels:
+    """Show a score of each learner against the number of random rows, with condensed tables as marks.
+
+    ``means`` are averaged scores of one condensed table, with its row worths, or of tables of several ratios.
+    """
     title = TITLES[metric]
-    several = "Dots are means over the seeds, bars one standard deviation to either side."
-    spread = several if means["seeds"].max() > 1 else "Each dot is one seed; another seed gives other scores."
-    ratios = ", ".join(wording.ratio(ratio) for ratio in dict.fromkeys(means["ratio"]))
-    return Exhibit(
-        f"{title} against ratio",
-        figures.score_by_ratio(means, metric, title.lower() if title == "Accuracy" else title),
-        f"{title} of {wording.listed(means['model'])} trained on condensed, random and all rows, at ratio {ratios}.",
-        "Models trained on the condensed rows, on as many rows drawn at random, and on the whole table, tested on rows "
-        f"that nothing else has seen. {spread}",
+    by_learner = {}
+    if worth is not None and len(worth):
+        records = worth[worth["metric"] == metric].to_dict("records")
+        by_learner = {learner_name((row["model"], row["columns"])): row for row in records}
+    return Panels(
+        "What a condensed row is worth" if by_learner else f"{title} against rows trained on",
+        [
+            Exhibit(
+                name,
+                figures.score_by_rows(own, metric, title, name=name, worth=by_learner.get(name)),
+                f"{title} of {wording.shortened(name, 60)} by the number of random rows trained on, with the condensed "
+                "table as a mark.",
+                "",
+            )
+            for name, own in figures.learners(means)
+        ],
+        f"{_MEANING[metric]} on test rows that nothing else has seen"
+        + (", with one standard deviation over the seeds" if means["seeds"].max() > 1 else "")
+        + (
+            ". The line leads from the condensed table to the number of random rows that do as well; divided by the "
+            "number of condensed rows, that is what one condensed row is worth. The pale band is its interval."
+            if by_learner
+            else "."
+        ),
     )
 
 
-def worth_exhibits(means: pd.DataFrame) -> dict[str, Exhibit]:
-    """Show the AUC against the number of random rows, with the condensed rows; nothing without random samples."""
+def worth_exhibits(means: pd.DataFrame, worth: pd.DataFrame) -> dict[str, Panels]:
+    """Show the AUC against the number of random rows; nothing without random samples."""
     if means.empty or not (means["training_set"] == "random").any() or means["auc"].isna().all():
         return {}
-    return {
-        "row_worth": Exhibit(
-            "AUC against random rows",
-            figures.score_by_rows(means, "auc", TITLES["auc"]),
-            f"AUC of {wording.listed(means['model'])} by the number of random rows trained on, with the condensed rows "
-            "as a mark.",
-            "The curve is the mean one-vs-rest AUC on test rows of models trained on random samples, with one standard "
-            "deviation over the seeds; the diamond is the condensed table, with rows drawn from it. Where the curve "
-            "reaches the height of the diamond, random rows do as well: that number of rows, divided by the condensed "
-            "rows, is what one condensed row is worth. The dashed line is the whole table.",
-        )
-    }
+    return {"row_worth": rows_panels(means, "auc", worth)}
+
+
+def score_panels(means: pd.DataFrame) -> Panels:
+    """Show each score of each learner from the condensed, a random and the whole table."""
+    kinds = [kind for kind in figures.TRAINING_SETS if kind in set(means["training_set"])]
+    names = [name for name, _ in figures.learners(means)]
+    exhibits = []
+    for metric, title in TITLES.items():
+        by_set = {kind: dict(_by_learner(means[means["training_set"] == kind], metric)) for kind in kinds}
+        values = {kind: [found.get(name, float("nan")) for name in names] for kind, found in by_set.items()}
+        picture = figures.score_dots(f"{title}, %", names, values)
+        exhibits.append(Exhibit(title, picture, f"{title} of {wording.listed(names)} by the rows trained on.", ""))
+    return Panels(
+        "Scores",
+        exhibits,
+        "Models trained on the condensed table (diamond, with its score), on as many random rows (disc) and on the "
+        "whole table (bar), tested on rows that nothing else has seen.",
+    )
+
+
+def class_score_panels(table: CondensedTable, means: pd.DataFrame, learner: tuple[str, str]) -> Panels | None:
+    """Show the scores of the largest classes for one learner, from what ``class_means`` returned; None without it."""
+    own = means[(means["model"] == learner[0]) & (means["columns"] == learner[1])] if len(means) else means
+    if own.empty:
+        return None
+    largest = sorted(range(len(table.classes)), key=lambda place: (-table.class_rows[place], place))
+    largest = sorted(largest[: figures.MAX_BARS])
+    names = [str(table.classes[place]) for place in largest]
+    kinds = [kind for kind in figures.TRAINING_SETS if kind in set(own["training_set"])]
+    exhibits = []
+    for metric, title in CLASS_TITLES.items():
+        values = {
+            kind: own[own["training_set"] == kind].set_index("class")[metric].reindex(largest).tolist()
+            for kind in kinds
+        }
+        picture = figures.score_dots(f"{title}, %", names, values)
+        exhibits.append(Exhibit(title, picture, f"{title} of each class by the rows trained on.", ""))
+    shown = "" if len(largest) == len(table.classes) else f" The {len(largest)} largest classes are shown."
+    return Panels(
+        f"Class by class: {learner_name(learner)}",
+        exhibits,
+        "Recall is the share of a class's test rows that are found, precision the share of rows predicted as the class "
+        "that are of it, F1 their harmonic mean, AUC how well the class is ranked before all others. Marks as above: "
+        f"condensed table (diamond), as many random rows (disc), whole table (bar).{shown}",
+    )
+
+
+def _by_learner(means: pd.DataFrame, metric: str) -> Iterator[tuple[str, float]]:
+    for name, own in figures.learners(means):
+        yield name, float(own[metric].iloc[0])
 
 
 def timeless_means(scores: pd.DataFrame) -> pd.DataFrame:

@@ -1,8 +1,9 @@
-"""Figures of a condensed table: class shares, projection, loss curves, search trace, stage times, scores by ratio."""
+"""Figures of a condensed table: scores, classes, distributions, importance, projection, loss curves, search trace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,29 @@ import pandas as pd
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.evaluation.row_worth import multiple_of
+from c2tc_pipeline.reports.distributions import Distribution
 from c2tc_pipeline.reports.picture import (
     COLOURS,
     FAINT_INK,
     INK,
     OTHER_COLOUR,
+    PANEL_WIDTH,
+    RULE,
     ClassStyle,
     Figure,
     Picture,
     bar_rows,
     bar_text,
     draw_legend,
-    draw_panels,
-    legend_height,
     log_scale,
-    panel_rows,
     plain_axis,
     ratio_axis,
 )
-from c2tc_pipeline.reports.wording import count, counted, seconds, share, shortened
+from c2tc_pipeline.reports.verdict import learner_name, worth_number
+from c2tc_pipeline.reports.wording import count, counted, share, shortened
 
 MAX_BARS = 20
+MAX_COLUMN_BARS = 14
 MAX_DISCS = 2_000
 DENSE_POINTS = 1_000
 """A projection of more points is embedded as PNG."""
@@ -41,10 +44,129 @@ Key = list[tuple[str, dict[str, Any]]]
 _DOT: dict[str, Any] = {"marker": "o", "linestyle": "none"}
 TRAINING_SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "whole": ("whole table", {"color": FAINT_INK, "linestyle": "--", "linewidth": 1.5}),
-    "random": ("random rows", {"color": COLOURS[1], "linestyle": "-", "linewidth": 1.8}),
-    "condensed": ("condensed", {"color": COLOURS[0], "linestyle": "-", "linewidth": 2.2}),
+    "random": ("random rows", {"color": COLOURS[1], "linestyle": "-", "linewidth": 1.8, "marker": "o"}),
+    "condensed": ("condensed table", {"color": COLOURS[0], "linestyle": "none", "marker": "D", "markersize": 8}),
 }
 """Name and line style of each training set; the last is drawn on top."""
+
+
+def learners(means: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each model and kind of columns, by name, with its scores."""
+    for key, own in means.groupby(["model", "columns"], sort=False):
+        yield learner_name(key), own
+
+
+def score_by_rows(
+    means: pd.DataFrame, metric: str, title: str, *, name: str = "", worth: Mapping[Any, Any] | None = None
+) -> Picture:
+    """Draw a learner's score against the number of random rows; condensed tables are marks.
+
+    ``worth``, a row of :func:`~c2tc_pipeline.evaluation.row_worth.row_worth`, is drawn as the way from the mark to the
+    curve, with its interval.
+    """
+    panel = means.dropna(subset=[metric])
+    sampled = panel[panel["training_set"].map(multiple_of).notna()].sort_values("rows")
+    own = panel[panel["training_set"] == "condensed"]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.set_title(shortened(name, 40), loc="left", color=INK)
+        look = {"markersize": 5, "capsize": 3, **TRAINING_SETS["random"][1]}
+        spread = 100 * sampled[f"{metric}_std"]
+        axes.errorbar(sampled["rows"], 100 * sampled[metric], spread if spread.any() else None, **look)
+        for value in panel.loc[panel["training_set"] == "whole", metric]:
+            axes.axhline(100 * value, **TRAINING_SETS["whole"][1])
+        if worth is not None and len(own):
+            rows, height = int(own["rows"].iloc[0]), 100 * float(own[metric].iloc[0])
+            line = {"color": COLOURS[0], "solid_capstyle": "butt"}
+            axes.plot([worth["low"] * rows, worth["high"] * rows], [height, height], linewidth=9, alpha=0.25, **line)
+            axes.plot([rows, worth["worth"] * rows], [height, height], linewidth=1.5, **line)
+            text = f"{worth_number(worth)} \N{MULTIPLICATION SIGN}"
+            place = (rows * max(worth["worth"], 1) ** 0.5, height)
+            axes.annotate(text, place, (0, 7), textcoords="offset points", ha="center", color=COLOURS[0], weight="bold")
+        axes.plot(own["rows"], 100 * own[metric], **TRAINING_SETS["condensed"][1])
+        drawn = panel.loc[panel["training_set"] != "whole", "rows"]
+        if len(drawn):
+            ratio_axis(axes, np.sort(drawn.unique()), lambda rows: count(int(rows)))
+        axes.margins(y=0.12)
+        plain_axis(axes.yaxis)
+        axes.set(xlabel="rows trained on", ylabel=f"{title}, %")
+        draw_legend(
+            axes, reversed(TRAINING_SETS.values()), "lower right", frameon=True, framealpha=0.8, edgecolor="none"
+        )
+
+    return Picture(draw, height=260, width=PANEL_WIDTH)
+
+
+def score_dots(title: str, names: Sequence[str], scores: Mapping[str, Sequence[float]]) -> Picture:
+    """Draw a score of each name for the training sets in ``scores``, and that of the condensed table as a number."""
+    found = {kind: 100 * np.array(values, dtype=np.float64) for kind, values in scores.items()}
+    marks: dict[str, dict[str, Any]] = {
+        "whole": {"marker": "|", "markersize": 15, "markeredgewidth": 2.5},
+        "random": {"markersize": 7},
+    }
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.set_title(title, loc="left", color=INK)
+        # Few names have space for two lines each.
+        lines = 2 if len(names) <= 8 else 1
+        bar_rows(axes, ["\n".join(wrap(shortened(name, 17 * lines), 18)) for name in names])
+        places = np.arange(len(names))
+        every = np.vstack(list(found.values()))
+        known = ~np.isnan(every).all(axis=0)
+        axes.hlines(
+            places[known],
+            np.nanmin(every[:, known], axis=0),
+            np.nanmax(every[:, known], axis=0),
+            color=RULE,
+            linewidth=4,
+        )
+        for kind, (_, look) in TRAINING_SETS.items():
+            if kind in found:
+                axes.plot(found[kind], places, **{**look, **marks.get(kind, {}), "linestyle": "none"})
+        for place, value in enumerate(found["condensed"]):
+            text = "no test rows" if np.isnan(value) else f"{value:.1f}"
+            bar_text(axes, text, 1, place, 10.5, xycoords=("axes fraction", "data"), color=COLOURS[0], weight="bold")
+        axes.margins(x=0.08)
+        plain_axis(axes.xaxis)
+
+    return Picture(draw, height=46 + 26 * len(names), width=PANEL_WIDTH)
+
+
+def distribution(found: Distribution) -> Picture:
+    """Draw the distribution of a column in the source, filled, and in drawn rows, as a line or thinner bars."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.set_title(shortened(found.column, 36), loc="left", color=INK)
+        if found.edges is not None:
+            edges = found.edges.astype("datetime64[s]") if found.is_moment else found.edges
+            axes.stairs(found.source, edges, fill=True, color=OTHER_COLOUR, alpha=0.6)
+            axes.stairs(found.drawn, edges, color=COLOURS[0], linewidth=2)
+            axes.set_ylim(0)
+            axes.set_yticks([])
+            axes.grid(visible=False)
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="x", labelsize=11)
+            if not found.is_moment:
+                plain_axis(axes.xaxis)
+                axes.locator_params(axis="x", nbins=6)
+            if max(found.missing) >= 5e-4:
+                before, after = map(share, found.missing)
+                axes.set_xlabel(f"missing: {before} of source rows, {after} of drawn", fontsize=10.5)
+        else:
+            bar_rows(axes, [shortened(name, 18) for name in found.categories])
+            places = np.arange(len(found.categories))
+            axes.barh(places, found.source, 0.8, color=OTHER_COLOUR, alpha=0.6)
+            axes.barh(places, found.drawn, 0.3, color=COLOURS[0])
+            for place, value in enumerate(np.maximum(found.source, found.drawn)):
+                bar_text(axes, share(round(float(found.source[place]), 3)), value, place, 10)
+            axes.set_xlim(0, 1.35 * max(found.source.max(), found.drawn.max()))
+            axes.set_xticks([])
+            axes.grid(visible=False)
+
+    return Picture(draw, height=190, width=PANEL_WIDTH)
 
 
 def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> Picture:
@@ -62,13 +184,13 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
                 bar_text(axes, share(value), value, place + offset, 10, color=ink)
         # Leave space for the number at the end of the longest bar.
         if high > SKEWED * low:
-            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.12, share)
+            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.3, share)
         else:
-            axes.set_xlim(0, high * 1.12)
+            axes.set_xlim(0, high * 1.35)
             plain_axis(axes.xaxis, share)
-        axes.set_xlabel("share of all rows; pale: source table, full: condensed table")
+        axes.set_title("Share of the rows", loc="left", color=INK)
 
-    return Picture(draw, height=60 + 38 * len(bars))
+    return Picture(draw, height=50 + 38 * len(bars), width=PANEL_WIDTH)
 
 
 def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> pd.DataFrame:
@@ -113,12 +235,11 @@ def projection(styles: Sequence[ClassStyle], points: pd.DataFrame) -> Picture:
             axes.plot(discs["x"], discs["y"], **disc, color=shade, markersize=size)
         # Equal units on both axes, so that distances can be compared.
         axes.set_aspect("equal", adjustable="datalim")
-        axes.set(xlabel="first principal component", ylabel="second principal component")
-        plain_axis(axes.xaxis)
-        plain_axis(axes.yaxis)
-        draw_legend(figure, key)
+        axes.set_title("Rows on two principal components", loc="left", color=INK)
+        axes.set(xticks=[], yticks=[])
+        _legend_below(figure, key, styles)
 
-    return Picture(draw, height=460, dense=len(points) > DENSE_POINTS)
+    return Picture(draw, height=360 + 9 * len(key), dense=len(points) > DENSE_POINTS, width=PANEL_WIDTH)
 
 
 def _disc_size(weight: int, max_weight: int) -> int:
@@ -132,6 +253,12 @@ def _class_key(styles: Sequence[ClassStyle], form: Mapping[str, Any]) -> Key:
     if others := sum(not style.named for style in styles):
         key.append((counted(others, "other class", "other classes"), {**form, "color": OTHER_COLOUR}))
     return key
+
+
+def _legend_below(figure: Figure, key: Key, styles: Sequence[ClassStyle] = ()) -> None:
+    """Draw a legend below a panel, in two columns unless class names are long."""
+    columns = 1 if any(style.named and len(style.short) > 12 for style in styles) else 2
+    draw_legend(figure, key, "outside lower center", ncols=columns)
 
 
 def loss_curves(
@@ -166,9 +293,9 @@ def loss_curves(
         log_scale(axes, "x", sizes.min() / 1.15, max(sizes.max(), 2) * 1.15)
         log_scale(axes, "y", losses.min() / 1.4, losses.max() * 1.4)
         axes.set(xlabel="condensed rows of the class", ylabel="term in the objective")
-        draw_legend(figure, _class_key(drawn, {"marker": "o", "linewidth": 1.8}))
+        _legend_below(figure, _class_key(drawn, {"marker": "o", "linewidth": 1.8}), styles)
 
-    return Picture(draw, height=420)
+    return Picture(draw, height=330, width=PANEL_WIDTH)
 
 
 def allocation_trace(allocation: Allocation) -> Picture:
@@ -203,88 +330,23 @@ def allocation_trace(allocation: Allocation) -> Picture:
         plain_axis(axes.xaxis)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.set(xlabel="iteration", ylabel="objective")
-        draw_legend(figure, key)
+        _legend_below(figure, key)
 
-    return Picture(draw, height=340)
-
-
-def stage_seconds(stages: Mapping[str, float]) -> Picture:
-    """Draw the seconds of each stage, in the order in which they ran."""
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        bar_rows(axes, [shortened(name, 24) for name in stages])
-        axes.barh(range(len(stages)), list(stages.values()), 0.55, color=COLOURS[0])
-        for place, value in enumerate(stages.values()):
-            bar_text(axes, seconds(value), value, place, 11, color=INK)
-        axes.set_xlim(0, max(*stages.values(), 1e-9) * 1.12)
-        plain_axis(axes.xaxis)
-        axes.set_xlabel("seconds")
-
-    return Picture(draw, height=60 + 28 * len(stages))
+    return Picture(draw, height=330, width=PANEL_WIDTH)
 
 
 def column_importance(importance: Mapping[str, float]) -> Picture:
     """Draw the importance of source columns for the label, the largest first; it is at most 1."""
-    largest = sorted(importance.items(), key=lambda item: -item[1])[:MAX_BARS]
+    largest = sorted(importance.items(), key=lambda item: -item[1])[:MAX_COLUMN_BARS]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        bar_rows(axes, [shortened(name, 24) for name, _ in largest])
+        bar_rows(axes, [shortened(name, 20) for name, _ in largest])
         axes.barh(range(len(largest)), [value for _, value in largest], 0.55, color=COLOURS[0])
         for place, (_, value) in enumerate(largest):
             bar_text(axes, f"{value:.2f}", value, place, 11, color=INK)
-        axes.set_xlim(0, 1.12)
-        plain_axis(axes.xaxis)
-        axes.set_xlabel("importance for the label")
+        axes.set_xlim(0, 1.2)
+        axes.set_xticks([])
+        axes.set_title("Importance for the label", loc="left", color=INK)
 
-    return Picture(draw, height=60 + 28 * len(largest))
-
-
-def score_by_rows(means: pd.DataFrame, metric: str, title: str) -> Picture:
-    """Draw a score against the number of random rows, one panel per model; the condensed rows are a mark."""
-    models = list(dict.fromkeys(zip(means["model"], means["columns"], strict=True)))
-    key = [TRAINING_SETS[kind] for kind in ("whole", "random")]
-    mark = {"color": COLOURS[0], "marker": "D", "markersize": 8, "linestyle": "none"}
-
-    def draw(figure: Figure) -> None:
-        names = [model if columns == "encoded" else f"{model}, {columns} columns" for model, columns in models]
-        for axes, (model, columns) in zip(draw_panels(figure, names), models, strict=True):
-            panel = means[(means["model"] == model) & (means["columns"] == columns)].dropna(subset=[metric])
-            sampled = panel[panel["training_set"].map(multiple_of).notna()].sort_values("rows")
-            look = {"marker": "o", "markersize": 5, "capsize": 3, **TRAINING_SETS["random"][1]}
-            axes.errorbar(sampled["rows"], 100 * sampled[metric], 100 * sampled[f"{metric}_std"], **look)
-            for value in panel.loc[panel["training_set"] == "whole", metric]:
-                axes.axhline(100 * value, **TRAINING_SETS["whole"][1])
-            own = panel[panel["training_set"] == "condensed"]
-            axes.plot(own["rows"], 100 * own[metric], **mark)
-            drawn = panel.loc[panel["training_set"] != "whole", "rows"]
-            ratio_axis(axes, np.sort(drawn.unique()), lambda rows: count(int(rows)))
-            plain_axis(axes.yaxis)
-        figure.supylabel(f"{title}, %", fontsize=12, color=FAINT_INK)
-        figure.supxlabel("rows trained on", fontsize=12, color=FAINT_INK)
-        draw_legend(figure, [("condensed", mark), *reversed(key)])
-
-    return Picture(draw, height=max(20 + 270 * panel_rows(len(models)), legend_height(3)))
-
-
-def score_by_ratio(means: pd.DataFrame, metric: str, title: str) -> Picture:
-    """Draw a score of models trained on condensed, random and all rows against the ratio, one panel per model."""
-    means = means[means["columns"] == "encoded"]
-    models = list(dict.fromkeys(means["model"]))
-    key = [entry for kind, entry in TRAINING_SETS.items() if kind in set(means["training_set"])]
-
-    def draw(figure: Figure) -> None:
-        for axes, model in zip(draw_panels(figure, models, sharey=True), models, strict=True):
-            panel = means[means["model"] == model].sort_values("ratio")
-            for kind, (_, look) in TRAINING_SETS.items():
-                line = panel[panel["training_set"] == kind]
-                bars = {"marker": "o", "markersize": 5, "capsize": 3}
-                axes.errorbar(line["ratio"], 100 * line[metric], 100 * line[f"{metric}_std"], **bars, **look)
-            ratio_axis(axes, np.sort(panel["ratio"].unique()))
-            plain_axis(axes.yaxis)
-        figure.supylabel(f"{title}, %", fontsize=12, color=FAINT_INK)
-        figure.supxlabel("ratio: condensed rows / rows", fontsize=12, color=FAINT_INK)
-        draw_legend(figure, reversed(key))
-
-    return Picture(draw, height=max(20 + 270 * panel_rows(len(models)), legend_height(len(key))))
+    return Picture(draw, height=40 + 24 * len(largest), width=PANEL_WIDTH)

@@ -7,7 +7,7 @@ text, after :func:`~c2tc_pipeline.reports.wording.printable` has removed what HT
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,26 +18,34 @@ import pandas as pd
 
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.exhibits import stages_exhibit, table_exhibits, worth_exhibits
+from c2tc_pipeline.reports.exhibits import (
+    CLASS_TITLES,
+    TITLES,
+    class_score_panels,
+    column_panels,
+    overview_panels,
+    score_panels,
+    search_panels,
+    worth_exhibits,
+)
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable, columns
 from c2tc_pipeline.reports.picture import ClassStyle, class_styles
-from c2tc_pipeline.reports.verdict import weak_references, worth_text
+from c2tc_pipeline.reports.verdict import (
+    Headline,
+    headline,
+    learner_name,
+    weak_references,
+    worth_interval,
+    worth_text,
+)
 
-MAX_ROWS = 50
+MAX_ROWS = 40
 MAX_COLUMNS = 100
-TRAINING_SETS = ("condensed", "random", "whole")
-_REPEATED = (
-    "A condensed row repeats a record when it equals a source row in every column: because it stands for that row "
-    "alone (a singleton) or for equal rows, because it was picked (a medoid), or by coincidence."
-)
 _OBJECTIVE = (
-    "The objective adds up, over the classes, the squared distances of the source rows to their condensed rows, "
-    "divided by (rows of the class) to the power {gamma}; smaller is better."
+    "the squared distances of the source rows to their condensed rows, divided by (rows of the class) to the power "
+    "{gamma} and added up over the classes; smaller is better."
 )
-_BOUND = (
-    "No allocation of the same number of rows has an objective below the lower bound on the same loss curves; the gap "
-    "is (objective - bound) / objective."
-)
+_BOUND = " On the same loss curves no allocation of as many rows has one below {bound}, so the gap is {gap}."
 
 
 @cache
@@ -46,10 +54,15 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: value if hasattr(value, "__html__") else wording.printable(value),
+        finalize=lambda value: value if hasattr(value, "__html__") else _shown(value),
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _shown(value: Any) -> str:
+    # A percent sign stays with its number.
+    return wording.printable(value).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def render_page(template: str, kind: str, name: str, **values: Any) -> str:
@@ -60,78 +73,114 @@ def render_page(template: str, kind: str, name: str, **values: Any) -> str:
 def render_report(table: CondensedTable) -> str:
     """Return a condensed table's report as one self-contained HTML page; the same table gives the same text."""
     summary = table.summary
-    part = table_values(
-        table,
-        MAX_ROWS,
-        pd.DataFrame(summary.get("scores", [])),
-        pd.DataFrame(summary.get("row_worth", [])),
-        summary.get("verdict", ""),
-    )
-    part["explanation"] = explanation([table])
-    if stages := summary.get("seconds"):
-        total = wording.seconds(sum(stages.values()))
-        part["tiles"].append(("Time", total, wording.counted(len(stages), "stage", "stages")))
-        part["exhibits"].append(stages_exhibit(stages))
+    means, worth, by_class = (pd.DataFrame(summary.get(name, [])) for name in ("scores", "row_worth", "class_scores"))
+    part = table_values(table, means, worth, by_class, summary.get("verdict", ""))
+    seconds = summary.get("seconds") or {}
+    if seconds:
+        longest = max(seconds, key=seconds.__getitem__)
+        part["tiles"].append(
+            ("Time", wording.seconds(sum(seconds.values())), f"{longest} {wording.seconds(seconds[longest])}")
+        )
     name = summary.get("table") or "table"
     settings = {"seed": summary.get("seed"), "ratio": summary.get("ratio"), **summary.get("settings", {})}
-    return render_page("report.html", "Condensed table", name, part=part, **ending_values(table, settings))
+    ending = ending_values(table, settings)
+    ending["seconds"] = ShownTable(
+        columns("stage", "seconds", numeric=["seconds"]), [(stage, f"{value:.2f}") for stage, value in seconds.items()]
+    )
+    return render_page("report.html", "Condensed table", name, part=part, ending=ending)
 
 
 def table_values(
-    table: CondensedTable, max_rows: int, means: pd.DataFrame, worth: pd.DataFrame, verdict: str
+    table: CondensedTable, means: pd.DataFrame, worth: pd.DataFrame, by_class: pd.DataFrame, verdict: str
 ) -> dict[str, Any]:
     """Return the values that the template's ``condensed`` macro shows of one condensed table.
 
-    ``means`` are averaged scores and ``worth`` the row worths; both may be empty.
+    ``means`` are averaged scores, ``worth`` the row worths and ``by_class`` the averaged scores of classes; all of them
+    may be empty.
     """
+    found = headline(means, worth)
+    scores = []
+    if found is not None:
+        by_rows = worth_exhibits(means, worth).values()
+        scores = [*by_rows, score_panels(means), class_score_panels(table, by_class, found.learner)]
     return {
         "verdict": verdict,
-        "tiles": _tiles(table),
-        "explanation": "",
-        "notices": [*map(str, table.notices), *([] if means.empty else weak_references(means))],
-        "worth": worth_table(worth),
-        "worth_exhibits": list(worth_exhibits(means).values()),
-        "scores": scores_table(means),
-        "class_scores": None,
+        "tiles": [*_size_tiles(table), *([] if found is None else _score_tiles(found)), *_quality_tiles(table)],
+        "notices": [*([] if means.empty else weak_references(means)), *map(str, table.notices)],
+        "scores": [panels for panels in scores if panels],
+        "numbers": [
+            numbers
+            for numbers in (
+                ("What a condensed row is worth", worth_table(worth)),
+                ("Scores", scores_table(means)),
+                ("Scores by class", class_scores_table(table, by_class)),
+            )
+            if numbers[1] is not None
+        ],
         "classes": _classes_table(table),
-        "exhibits": list(table_exhibits(table)),
-        "rows": _rows_table(table, max_rows),
+        "overview": overview_panels(table),
+        "columns": column_panels(table),
+        "search": search_panels(table),
+        "explanation": explanation(table),
+        "rows": _rows_table(table),
     }
 
 
-def ending_values(table: CondensedTable, settings: Mapping[str, Any]) -> dict[str, ShownTable]:
+def ending_values(table: CondensedTable, settings: Mapping[str, Any]) -> dict[str, ShownTable | None]:
     """Return the tables at the end of a page: columns, settings and versions."""
     pairs = columns("name", "value")
     return {
         "columns": _columns_table(table),
         "settings": ShownTable(pairs, list(_flat(settings))),
         "versions": ShownTable(pairs, list(_flat(table.summary.get("versions", {})))),
+        "seconds": None,
     }
 
 
-def explanation(tables: Iterable[CondensedTable]) -> str:
-    """Explain the headline numbers of these tables."""
-    tables = list(tables)
-    gammas = dict.fromkeys(wording.number(table.allocation.gamma) for table in tables)
-    sentences = [_REPEATED, _OBJECTIVE.format(gamma=" or ".join(gammas))]
-    if any(table.summary.get("bound") is not None for table in tables):
-        sentences.append(_BOUND)
-    return " ".join(sentences)
+def explanation(table: CondensedTable) -> str:
+    """Explain the objective of a table, and its bound if there is one."""
+    summary = table.summary
+    text = f"The objective is {wording.number(summary.get('objective'))}: " + _OBJECTIVE.format(
+        gamma=wording.number(table.allocation.gamma)
+    )
+    if summary.get("bound") is not None:
+        text += _BOUND.format(bound=wording.number(summary["bound"]), gap=wording.share(summary.get("gap")))
+    return text
 
 
-def repeated_rows(table: CondensedTable) -> Mapping[str, int]:
-    """Return the counts of rows that repeat a record; tables stored without them have their singletons."""
+def repeated_rows(table: CondensedTable) -> dict[str, int]:
+    """Return how many condensed rows repeat a record, by reason; tables stored without them have their singletons."""
     singletons = int((table.weight == 1).sum())
     return table.summary.get("repeated_rows", {"total": singletons, "singletons": singletons})
 
 
-def _tiles(table: CondensedTable) -> list[tuple[str, str, str]]:
-    """Return the headline numbers as title, value and remark."""
-    summary, repeated = table.summary, repeated_rows(table)
-    rows_in, rows_out = int(summary["rows_in"]), int(summary["rows_out"])
-    quality = f"no lower bound is known for allocation by {table.allocation.method}"
-    if summary.get("bound") is not None:
-        quality = f"lower bound {wording.number(summary['bound'])}, gap {wording.share(summary.get('gap'))}"
+Tiles = list[tuple[str, str, str]]
+
+
+def _size_tiles(table: CondensedTable) -> Tiles:
+    rows_in, rows_out = int(table.summary["rows_in"]), int(table.summary["rows_out"])
+    rows = f"{wording.count(rows_in)} → {wording.count(rows_out)}"
+    return [("Rows", rows, wording.one_in(rows_in, rows_out))]
+
+
+def _score_tiles(found: Headline) -> Tiles:
+    """Return accuracy and row worth, as far as they were measured."""
+    remarks = []
+    if found.whole is not None:
+        remarks.append(f"whole table {100 * found.whole:.1f} %")
+    if found.random is not None:
+        remarks.append(f"random rows {100 * found.random:.1f} %")
+    tiles = [("Accuracy", f"{100 * found.accuracy:.1f} %", ", ".join(remarks) or learner_name(found.learner))]
+    if found.worth is not None:
+        interval = worth_interval(found.worth)
+        tiles.append(
+            ("A condensed row is worth", worth_text(found.worth), f"{interval}, by AUC" if interval else "by AUC")
+        )
+    return tiles
+
+
+def _quality_tiles(table: CondensedTable) -> Tiles:
+    repeated = repeated_rows(table)
     names = {
         "singletons": ("singleton", "singletons"),
         "equal_rows": ("for equal rows", "for equal rows"),
@@ -142,12 +191,7 @@ def _tiles(table: CondensedTable) -> list[tuple[str, str, str]]:
     remark = reasons or "none equals a source row"
     if repeated.get("drawn"):
         remark += f"; {wording.count(repeated['drawn'])} of {wording.count(repeated['drawn_rows'])} drawn rows"
-    rows = f"{wording.count(rows_in)} → {wording.count(rows_out)}"
-    return [
-        ("Rows", rows, wording.one_in(rows_in, rows_out)),
-        ("Objective", wording.number(summary.get("objective")), quality),
-        ("Rows that repeat a record", wording.count(repeated["total"]), remark),
-    ]
+    return [("Rows that repeat a record", wording.count(repeated["total"]), remark)]
 
 
 def _class_cell(style: ClassStyle) -> Cell:
@@ -164,7 +208,7 @@ def _classes_table(table: CondensedTable) -> ShownTable:
             wording.share(before / rows.sum()),
             wording.count(after),
             wording.share(after / counts.sum()),
-            f"{before / after:,.1f}",
+            wording.per_row(before / after),
         )
         for style, before, after in zip(class_styles(table.classes, table.class_rows), rows, counts, strict=True)
     ]
@@ -195,26 +239,39 @@ def _columns_table(table: CondensedTable) -> ShownTable:
     )
 
 
-def _rows_table(table: CondensedTable, max_rows: int) -> ShownTable:
-    """Return the first condensed rows in the original schema, the label first."""
+def _rows_table(table: CondensedTable) -> ShownTable:
+    """Return condensed rows of all classes in the original schema, the label first."""
     original, label = table.original_rows, table.label_name
     features = [name for name in original.columns if name != label]
-    shown = original[[label, *features[:MAX_COLUMNS]]].iloc[:max_rows]
+    places = sampled_places(table.weight.to_numpy(), table.allocation.counts)
+    shown = original[[label, *features[:MAX_COLUMNS]]].iloc[places]
     heads = [Column(wording.shortened(name, 40), dtype.kind in "iuf") for name, dtype in shown.dtypes.items()]
     body = [
         (wording.count(weight), *(wording.cell(value) for value in row))
-        for weight, row in zip(table.weight.iloc[:max_rows], shown.itertuples(index=False), strict=True)
+        for weight, row in zip(table.weight.iloc[places], shown.itertuples(index=False), strict=True)
     ]
-    extent = wording.counted(len(original), "row", "rows")
-    extent = f"All {extent}" if len(shown) == len(original) else f"The first {len(shown)} of {extent}"
+    rows = wording.counted(len(original), "row", "rows")
+    extent = f"All {rows}" if len(places) == len(original) else f"{len(places)} of {rows}, from all classes"
     if len(features) > MAX_COLUMNS:
         extent += f", the first {MAX_COLUMNS} of {wording.count(len(features))} columns"
     return ShownTable(
         [Column("stands for", True), *heads],
         body,
-        f"{extent}, in the units and categories of the source table. "
-        "The first column is the row's weight: how many source rows it stands for.",
+        f"{extent}, in the units and categories of the source table. The first column is how many source rows a row "
+        "stands for.",
     )
+
+
+def sampled_places(weight: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the places of some ``MAX_ROWS`` rows, at least one of each class, evenly from heaviest to lightest."""
+    shares = np.asarray(counts) / np.sum(counts)
+    sizes = np.minimum(counts, np.maximum(1, np.floor(MAX_ROWS * shares))).astype(int)
+    ends = np.cumsum(counts)
+    chosen = []
+    for start, end, size in zip(ends - counts, ends, sizes, strict=True):
+        by_weight = start + np.argsort(-weight[start:end], kind="stable")
+        chosen.append(by_weight[np.linspace(0, len(by_weight) - 1, size).round().astype(int)])
+    return np.concatenate(chosen)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -232,50 +289,51 @@ def scores_table(means: pd.DataFrame) -> ShownTable | None:
     if means.empty:
         return None
     timed = "fit_seconds" in means.columns
-    metrics = ["accuracy, %", "macro-F1, %", "AUC, %", "log-loss", "Brier score"]
-    numbers = ["rows", *metrics, *(["seconds to fit"] if timed else [])]
+    titles = [*(f"{title}, %" for title in TITLES.values()), "log-loss", "Brier score"]
+    numbers = ["rows", *titles, *(["seconds to fit"] if timed else [])]
     body = [
         (
-            row["model"],
-            row["columns"],
-            row["training_set"],
+            learner_name((row["model"], row["columns"])),
+            row["training_set"].replace("_", " "),
             wording.count(row["rows"]),
-            *(wording.percentage(row[name], row[f"{name}_std"]) for name in ("accuracy", "macro_f1", "auc")),
+            *(wording.percentage(row[name], row[f"{name}_std"]) for name in TITLES),
             *(wording.number(row[name]) for name in ("log_loss", "brier")),
             *([wording.seconds(row["fit_seconds"])] if timed else []),
         )
         for row in means.to_dict("records")
     ]
     return ShownTable(
-        columns("model", "columns", "trained on", *numbers, numeric=numbers),
+        columns("model", "trained on", *numbers, numeric=numbers),
         body,
-        "Models trained on rows drawn from the condensed table (condensed), on its rows themselves (condensed_bare), "
-        "on rows drawn at random from the source (as many as condensed rows, as many with their classes and class "
-        "weights, and several times as many), and on the whole table, tested on rows of the test split, which nothing "
-        "else has seen. The nearest neighbour is trained on the condensed rows themselves. AUC is one-vs-rest, the "
-        "mean over classes; of log-loss and Brier score less is better. Mean and standard deviation over "
-        f"{wording.counted(int(means['seeds'].iloc[0]), 'seed', 'seeds')}; each seed draws another random sample.",
+        "Trained on rows drawn from the condensed table (condensed), on its rows themselves (condensed bare), on "
+        "random rows of the source (as many, as many with the same classes and class weights, several times as many), "
+        "and on the whole table; tested on rows that nothing else has seen. The nearest neighbour is trained on the "
+        "condensed rows themselves. AUC is one-vs-rest, the mean over classes; of log-loss and Brier score less is "
+        f"better. {_over_seeds(int(means['seeds'].iloc[0]))}",
     )
+
+
+def _over_seeds(seeds: int) -> str:
+    if seeds == 1:
+        return "One seed; another seed gives other scores."
+    return f"Mean and standard deviation over {seeds} seeds; each draws another random sample."
 
 
 def worth_table(worth: pd.DataFrame) -> ShownTable | None:
     """Return the worth of a condensed row by model and metric, None when it was not measured."""
     if worth.empty:
         return None
-    titles = {"auc": "AUC", "accuracy": "accuracy", "macro_f1": "macro-F1"}
     body = [
         (
-            row["model"],
-            row["columns"],
-            titles[row["metric"]],
+            learner_name((row["model"], row["columns"])),
+            TITLES[row["metric"]],
             worth_text(row),
-            # A single draw has no interval.
-            "one draw" if row["low"] == row["high"] else f"{row['low']:.2g} to {row['high']:.2g}",
+            worth_interval(row) or "one draw",
         )
         for row in worth.to_dict("records")
     ]
     return ShownTable(
-        columns("model", "columns", "by", "a condensed row is worth", "interval", numeric=["interval"]),
+        columns("model", "by", "a condensed row is worth", "interval", numeric=["interval"]),
         body,
         "The number of random rows that give a model the score it has from the condensed rows, divided by the number "
         "of condensed rows. The interval holds nine in ten of the values from resampled draws and seeds. AUC does not "
@@ -283,36 +341,24 @@ def worth_table(worth: pd.DataFrame) -> ShownTable | None:
     )
 
 
-def class_scores_table(table: CondensedTable, scores: pd.DataFrame) -> ShownTable | None:
-    """Return F1 and AUC of each class by model and training set, from one row per trained model; None without scores.
-
-    Models on original columns are left out.
-    """
-    if scores.empty:
+def class_scores_table(table: CondensedTable, by_class: pd.DataFrame) -> ShownTable | None:
+    """Return what :func:`~c2tc_pipeline.evaluation.averages.class_means` returned as a table, None without scores."""
+    if by_class.empty:
         return None
-    scores = scores[scores["columns"] == "encoded"]
-    found = {}
-    for (model, name), group in scores.groupby(["model", "training_set"], sort=False):
-        for metric in ("class_f1", "class_auc"):
-            # A class without test rows has no score, whatever the seed.
-            values = np.array([[np.nan if v is None else v for v in row] for row in group[metric]], dtype=np.float64)
-            found[model, name, metric] = (values.mean(axis=0), values.std(axis=0))
-    names = [name for name in TRAINING_SETS if name in set(scores["training_set"])]
-    shown = [(name, metric) for metric in ("class_f1", "class_auc") for name in names]
-    absent = np.full((2, len(table.classes)), np.nan)
+    styles = class_styles(table.classes, table.class_rows)
+    ordered = by_class.sort_values(["model", "columns", "class"], kind="stable")
     body = [
         (
-            model,
-            _class_cell(style),
-            *(wording.percentage(*(part[place] for part in found.get((model, *key), absent))) for key in shown),
+            learner_name((row["model"], row["columns"])),
+            _class_cell(styles[row["class"]]),
+            row["training_set"],
+            *(wording.percentage(row[metric], 0.0) for metric in CLASS_TITLES),
         )
-        for model in scores["model"].unique()
-        for place, style in enumerate(class_styles(table.classes, table.class_rows))
+        for row in ordered.to_dict("records")
     ]
-    titles = {"class_f1": "F1", "class_auc": "AUC"}
+    titles = [f"{title}, %" for title in CLASS_TITLES.values()]
     return ShownTable(
-        [Column("model"), Column(table.label_name), *(Column(f"{titles[m]} {n}, %", True) for n, m in shown)],
+        [Column("model"), Column(table.label_name), Column("trained on"), *columns(*titles, numeric=titles)],
         body,
-        "F1 and AUC (against all other classes) of each class for models trained on the condensed rows, on random rows "
-        "and on the whole table; mean and standard deviation over the seeds. A dash: no test row is of this class.",
+        "Means over the seeds. AUC is against all other classes. A dash: no test row is of this class.",
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.evaluation.averages import COMPARED_SETS
 from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.html import TRAINING_SETS, render_page
+from c2tc_pipeline.reports.html import render_page
 from c2tc_pipeline.reports.markdown import ShownTable, columns
 from c2tc_pipeline.reports.verdict import worth_number
 
@@ -31,7 +32,7 @@ def ranked(scores: pd.DataFrame) -> pd.DataFrame:
     """
     wide = scores[PLACE].drop_duplicates().set_index(PLACE)
     for metric in METRICS:
-        for name in TRAINING_SETS:
+        for name in COMPARED_SETS:
             one = scores[scores["training_set"] == name].set_index(PLACE)
             wide[f"{metric}_{name}"] = one[metric]
             wide[f"{metric}_{name}_std"] = one[f"{metric}_std"]
@@ -55,7 +56,7 @@ def render_leaderboard_markdown(scores: pd.DataFrame) -> str:
 
 
 def _board(scores: pd.DataFrame) -> ShownTable:
-    numbers = [f"{title} {name}" for title in ("accuracy", "macro-F1") for name in (*TRAINING_SETS, "kept")]
+    numbers = [f"{title} {name}" for title in ("accuracy", "macro-F1") for name in (*COMPARED_SETS, "kept")]
     rows = []
     for row in ranked(scores).to_dict("records"):
         cells = [
@@ -67,7 +68,7 @@ def _board(scores: pd.DataFrame) -> ShownTable:
             worth_number(row),
         ]
         for metric in METRICS:
-            for name in (f"{metric}_{kind}" for kind in TRAINING_SETS):
+            for name in (f"{metric}_{kind}" for kind in COMPARED_SETS):
                 cells.append(wording.percentage(row[name], row[f"{name}_std"]))
             cells.append(wording.share(row[f"{metric}_kept"]))
         rows.append(cells)

@@ -19,13 +19,15 @@ import numpy as np
 from c2tc_pipeline.reports.wording import number, shortened
 
 WIDTH = 720
+PANEL_WIDTH = 340
+"""Width of pictures that stand side by side on a page, and below each other on a phone."""
 INK = "#24292f"
 FAINT_INK = "#6b7280"
 RULE = "#e3e6ea"
 # Okabe and Ito's palette, safe for common forms of colour blindness, without the yellow that vanishes on white.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2b2b2b")
 OTHER_COLOUR = "#a9adb3"
-NAME_LENGTH = 22
+NAME_LENGTH = 16
 LEGEND_LENGTH = 34
 PANELS_ACROSS = 2
 PAGE_SVG_BYTES = 150_000
@@ -66,7 +68,7 @@ Axes = Any
 
 @dataclass(frozen=True)
 class Picture:
-    """A function that draws on an empty matplotlib figure, with the figure's height in points.
+    """A function that draws on an empty matplotlib figure, with the figure's height and width in points.
 
     A ``dense`` picture has thousands of marks and is embedded as PNG.
     """
@@ -74,6 +76,7 @@ class Picture:
     draw: Callable[[Figure], Any]
     height: float
     dense: bool = False
+    width: float = WIDTH
 
     def svg(self) -> str:
         """Return a complete SVG document without date, program name or outside references."""
@@ -86,7 +89,7 @@ class Picture:
         return buffer.getvalue()
 
     def png(self) -> bytes:
-        """Return a PNG, 960 pixels wide, small because it has few colours."""
+        """Return a PNG of 96 pixels per inch, small because it has few colours."""
         from PIL import Image
 
         buffer = io.BytesIO()
@@ -116,7 +119,7 @@ class Picture:
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(_STYLE)
             # Browsers show 96 pixels per inch, so that PNG and SVG have the same size.
-            figure = Figure(figsize=(WIDTH / 72, self.height / 72), dpi=96, layout="constrained")
+            figure = Figure(figsize=(self.width / 72, self.height / 72), dpi=96, layout="constrained")
             FigureCanvasAgg(figure)
             self.draw(figure)
             yield figure
@@ -215,13 +218,18 @@ def panel_rows(panels: int) -> int:
     return -(-panels // PANELS_ACROSS)
 
 
-def draw_legend(figure: Figure, key: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Draw the legend of a figure into its right margin: pairs of text and matplotlib line style."""
+def draw_legend(
+    drawn_on: Figure | Axes,
+    key: Iterable[tuple[str, Mapping[str, Any]]],
+    place: str = "outside right upper",
+    **options: Any,
+) -> None:
+    """Draw a legend, by default into the right margin of a figure: pairs of text and matplotlib line style."""
     from matplotlib.lines import Line2D
 
     entries = [(shortened(text, LEGEND_LENGTH), Line2D([], [], **{"markersize": 6, **style})) for text, style in key]
     texts, handles = [text for text, _ in entries], [handle for _, handle in entries]
-    figure.legend(handles, texts, loc="outside right upper", handlelength=2.0)
+    drawn_on.legend(handles, texts, loc=place, handlelength=2.0, **options)
 
 
 def legend_height(entries: int) -> int:

@@ -11,21 +11,13 @@ import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.table import CondensedTable
+from c2tc_pipeline.evaluation.averages import class_means
 from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.exhibits import TITLES, means_by_ratio, ratio_exhibit, timeless_means
-from c2tc_pipeline.reports.html import (
-    class_scores_table,
-    ending_values,
-    explanation,
-    render_page,
-    repeated_rows,
-    table_values,
-)
+from c2tc_pipeline.reports.exhibits import Panels, means_by_ratio, rows_panels, timeless_means
+from c2tc_pipeline.reports.html import ending_values, render_page, repeated_rows, table_values
 from c2tc_pipeline.reports.markdown import Cell, ShownTable, columns
-from c2tc_pipeline.reports.verdict import verdict
-
-MAX_ROWS = 200
+from c2tc_pipeline.reports.verdict import Headline, headline, verdict, worth_number
 
 
 def render_table_report(
@@ -39,52 +31,53 @@ def render_table_report(
     first = next(iter(tables.values()))
     # Notices that all ratios share are shown once.
     shared = [str(notice) for notice in first.notices if all(notice in table.notices for table in tables.values())]
-    parts = []
+    parts, headlines = [], {}
     for ratio, table in tables.items():
         frame = scores.get(ratio, pd.DataFrame())
         if frame.empty:
-            part = table_values(table, MAX_ROWS, frame, frame, "")
+            part = table_values(table, frame, frame, frame, "")
         else:
-            part = table_values(table, MAX_ROWS, timeless_means(frame), row_worth(frame), verdict(frame))
+            means, worth = timeless_means(frame), row_worth(frame)
+            headlines[ratio] = headline(means, worth)
+            part = table_values(table, means, worth, class_means(frame), verdict(frame))
         part |= {"title": f"Ratio {wording.ratio(ratio)}", "anchor": _anchor(ratio)}
-        part["class_scores"] = class_scores_table(table, frame)
         part["notices"] = [text for text in part["notices"] if text not in shared]
+        if table is not first:
+            # The source has one distribution; the smallest ratio is the hardest.
+            part["columns"] = Panels("", [], "")
         parts.append(part)
     means = means_by_ratio(scores)
     return render_page(
         "table_report.html",
         "Condensed table",
         name,
-        headline=_headline(tables),
+        headline=_headline(tables, headlines),
+        by_rows=rows_panels(means, "auc") if len(means) and len(tables) > 1 else None,
         notices=shared,
-        score_exhibits=[] if means.empty else [ratio_exhibit(means, metric) for metric in TITLES],
         ratios=parts,
-        **ending_values(first, {"seed": first.summary.get("seed"), **first.summary.get("settings", {})}),
+        ending=ending_values(first, {"seed": first.summary.get("seed"), **first.summary.get("settings", {})}),
     )
 
 
 def _anchor(ratio: float) -> str:
-    return f"ratio-{wording.ratio(ratio)}"
+    return f"ratio-{wording.ratio(ratio).removesuffix(' %')}"
 
 
-def _headline(tables: Mapping[float, CondensedTable]) -> ShownTable:
+def _headline(tables: Mapping[float, CondensedTable], headlines: Mapping[float, Headline | None]) -> ShownTable:
     """Return the headline numbers, one row per ratio, each linked to its section."""
-    numbers = ("rows in", "rows out", "kept", "objective", "lower bound", "gap", "singletons", "repeated")
+    numbers = ("rows in", "rows out", "accuracy", "random rows", "whole table", "row worth", "repeated records")
     body = []
     for ratio, table in tables.items():
-        summary = table.summary
-        rows_in, rows_out = int(summary["rows_in"]), int(summary["rows_out"])
+        summary, found = table.summary, headlines.get(ratio)
+        accuracies = (None,) * 3 if found is None else (found.accuracy, found.random, found.whole)
         body.append(
             (
                 Cell(wording.ratio(ratio), anchor=_anchor(ratio)),
-                wording.count(rows_in),
-                wording.count(rows_out),
-                wording.one_in(rows_in, rows_out),
-                wording.number(summary.get("objective")),
-                wording.number(summary.get("bound")),
-                wording.share(summary.get("gap")),
-                wording.count(int((table.weight == 1).sum())),
+                wording.count(summary["rows_in"]),
+                wording.count(summary["rows_out"]),
+                *(wording.MISSING if value is None else f"{100 * value:.1f} %" for value in accuracies),
+                wording.MISSING if found is None or found.worth is None else worth_number(found.worth),
                 wording.count(repeated_rows(table)["total"]),
             )
         )
-    return ShownTable(columns("ratio", *numbers, numeric=numbers), body, explanation(tables.values()))
+    return ShownTable(columns("ratio", *numbers, numeric=numbers), body)

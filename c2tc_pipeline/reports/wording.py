@@ -82,17 +82,23 @@ def share(value: float | None) -> str:
 
 def one_in(source_rows: int, condensed_rows: int) -> str:
     """Return the number of source rows per condensed row: ``1 : 999``, ``1 : 2.5``."""
-    factor = source_rows / condensed_rows
-    return f"1 : {factor:,.0f}" if factor >= 10 else "1 : " + f"{factor:.1f}".removesuffix(".0")
+    return f"1 : {per_row(source_rows / condensed_rows)}"
+
+
+def per_row(value: float) -> str:
+    """Return a mean number of rows: ``1,604``, ``2.5``."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
 
 def seconds(value: float) -> str:
-    """Return a duration in a suitable unit: ``42 ms``, ``12.3 s``, ``2 min 5 s``, ``2 h 3 min``."""
+    """Return a duration in a suitable unit: ``42 ms``, ``12.3 s``, ``2 min 5 s``, ``2 h 3 min``, ``3 days``."""
     if value < 1:
         return f"{number(float(f'{1000 * value:.2g}'))} ms"
     if value < 119.95:
         return f"{value:.1f} s"
     whole = round(value)
+    if whole >= 2 * 86_400:
+        return f"{whole // 86_400} days"
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
@@ -114,5 +120,6 @@ def percentage(mean: float, deviation: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio as it is written in a catalogue: ``0.00005``."""
-    return f"{value:.12f}".rstrip("0").rstrip(".")
+    """Return a ratio as people say it: ``1 %``, ``0.1 %``, ``0.005 %``."""
+    text = f"{100 * value:.10f}".rstrip("0").rstrip(".")
+    return f"{text} %"

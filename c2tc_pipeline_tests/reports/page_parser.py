@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 VOID = {"meta", "img"}
 PLAIN = re.compile(
     "html|head|meta|title|style|body|main|nav|section|h[1234]|p|a|span|div|d[ltd]|ul|li|table|thead|tbody|t[rhd]|"
-    "figure|figcaption|img"
+    "figure|figcaption|img|details|summary"
 )
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "style", "src", "alt"}
 
@@ -39,7 +39,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if "style" not in self.open and data.strip():
-            self.words.append(data.strip())
+            self.words.append(data.replace("\N{NO-BREAK SPACE}%", " %").strip())
 
     def values(self, tag: str, name: str) -> list[str]:
         """Return the values of an attribute of all elements of a kind."""

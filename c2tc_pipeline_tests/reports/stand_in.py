@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ import pandas as pd
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.condensation.spread import CategoryShares
+from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.evaluation.metrics import CLASS_METRICS
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,14 @@ class StandIn:
     notices: list[Notice]
     roles: pd.DataFrame
     summary: dict[str, Any]
+    X: pd.DataFrame
+    spread: Any
+    encoder: Any
+
+    def expand(self, *, class_mix: str) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
+        """Return the condensed rows themselves."""
+        label = self.original[self.label_name]
+        return self.original.drop(columns=self.label_name), label, self.weight.astype(float)
 
 
 def stand_in(
@@ -56,6 +68,7 @@ def stand_in(
     }
     roles = pd.DataFrame({"column": list(features)}).assign(
         role=["numeric" if i % 2 else "string" for i in range(len(features))],
+        kind=["real" if i % 2 else "text" for i in range(len(features))],
         encoding="quantile",
         reason="its values look like it",
         distinct=16,
@@ -84,6 +97,12 @@ def stand_in(
     }
     source = rng.choice(len(classes), sampled, p=np.asarray(class_rows) / sum(class_rows))
     both = np.concatenate([source, index])
+    numbers = list(features)[1::2]
+    part = NumericPart(
+        numbers, [np.linspace(0, 4_000, 9)] * len(numbers), [np.linspace(0, 1, 9)] * len(numbers), [], []
+    )
+    starts = np.append(np.zeros(len(index) + 1, dtype=np.int64), 3)
+    shares = CategoryShares(starts, pd.Series(["WN", "UA", "B6"]), np.array([0.5, 0.3, 0.2]))
     projection = pd.DataFrame(rng.normal(0, 0.5, (len(classes), 2))[both], columns=["x", "y"])
     return StandIn(
         label_name=label_name,
@@ -101,6 +120,13 @@ def stand_in(
         notices=list(notices),
         roles=roles,
         summary=summary,
+        X=pd.DataFrame(rng.random((len(index), len(numbers))), columns=numbers),
+        spread=SimpleNamespace(
+            shares=dict.fromkeys(list(features)[::2], shares),
+            means=None,
+            deviation=np.zeros((len(index), len(numbers))),
+        ),
+        encoder=SimpleNamespace(parts_=[part], get_params=lambda: {"numeric": "quantile"}, missing_marks=lambda: []),
     )
 
 
@@ -133,8 +159,10 @@ def made_scores(
                 "auc": quality + 0.05,
                 "log_loss": 1 - quality,
                 "brier": (1 - quality) / 2,
-                "class_f1": [None, *(quality - 0.2 for _ in counts[1:])],
-                "class_auc": [None, *(quality for _ in counts[1:])],
+                **{
+                    name: [None, *(quality - less for _ in counts[1:])]
+                    for name, less in zip(CLASS_METRICS, (0.3, 0.1, 0.2, 0.0), strict=True)
+                },
             }
             for kind, quality in (
                 ("condensed", 0.7 + lift),

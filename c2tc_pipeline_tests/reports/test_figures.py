@@ -18,16 +18,19 @@ from PIL import Image
 
 from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.clustering.loss_curves import LossCurve
-from c2tc_pipeline.reports.exhibits import means_by_ratio
+from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.reports.distributions import column_distributions
 from c2tc_pipeline.reports.figures import (
     MAX_DISCS,
     TRAINING_SETS,
     allocation_trace,
     class_shares,
+    distribution,
     loss_curves,
     projection,
-    score_by_ratio,
-    stage_seconds,
+    score_by_rows,
+    score_dots,
 )
 from c2tc_pipeline.reports.picture import COLOURS, OTHER_COLOUR, ClassStyle, Picture, class_styles
 from c2tc_pipeline.reports.wording import printable
@@ -36,11 +39,16 @@ from c2tc_pipeline_tests.reports.stand_in import made_scores, many_classes, nast
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def scores_of(table: Any) -> Picture:
+def by_rows(table: Any) -> Picture:
     counts = [int(count) for count in table.allocation.counts]
-    lift = counts[0] / sum(counts) / 10
-    means = means_by_ratio({0.001: made_scores(counts), 0.01: made_scores(counts, models=["<tree>"], lift=lift)})
-    return score_by_ratio(means, "accuracy", "accuracy")
+    scores = made_scores(counts, models=["<tree>"], lift=counts[0] / sum(counts) / 10)
+    (worth,) = row_worth(scores, ["auc"]).to_dict("records")
+    return score_by_rows(mean_scores(scores), "auc", "AUC", name="<tree>", worth=worth)
+
+
+def dots(table: Any) -> Picture:
+    shares = (table.allocation.counts / table.allocation.counts.sum()).tolist()
+    return score_dots("F1", [str(name) for name in table.classes], {"whole": shares, "condensed": shares[::-1]})
 
 
 def styles_of(table: Any) -> list[ClassStyle]:
@@ -54,8 +62,10 @@ PICTURES: dict[str, Callable[[Any], Picture]] = {
         styles_of(table), table.curves, list(table.allocation.counts), table.allocation.gamma
     ),
     "trace": lambda table: allocation_trace(table.allocation),
-    "seconds": lambda table: stage_seconds(table.summary["seconds"]),
-    "scores": scores_of,
+    "rows": by_rows,
+    "dots": dots,
+    "categories": lambda table: distribution(column_distributions(table)[0]),
+    "numbers": lambda table: distribution(column_distributions(table)[1]),
 }
 TABLES = {"plain": stand_in, "nasty": nasty_stand_in, "many": many_classes}
 
@@ -94,7 +104,6 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_matplotlib_setti
         assert PICTURES[picture](stand_in()).svg() == svg_of(picture, "plain")
         assert matplotlib.rcParams["font.size"] == 30
     other = stand_in(counts=(100, 105, 66, 41, 25), seed=1)
-    other.summary["seconds"]["encode"] = 20.0
     assert PICTURES[picture](other).svg() != svg_of(picture, "plain")
 
 
@@ -109,7 +118,7 @@ def test_names_of_classes_arrive_as_they_are(name: str) -> None:
 def test_nothing_is_cut_off(classes: list[str]) -> None:
     rows = [1000 // (i + 1) ** 2 + 1 for i in range(len(classes))]
     table = stand_in(classes=classes, class_rows=rows, counts=[1] * len(rows), sampled=20)
-    for name in ("shares", "projection", "curves", "seconds"):
+    for name in ("shares", "projection", "curves", "dots", "categories", "numbers"):
         with PICTURES[name](table).drawn() as figure:
             figure.canvas.draw()
             drawn, size = figure.get_tightbbox(), figure.get_size_inches()
@@ -164,7 +173,6 @@ def test_loss_curves_mark_the_chosen_allocation_and_zeros_can_be_drawn() -> None
     assert marks(svg, COLOURS[1]) == 0
     assert "no" in texts(svg)
     assert "yes" not in texts(svg)
-    assert {"read", "0 ms"} <= set(texts(stage_seconds({"read": 0.0}).svg()))
     assert len(texts(loss_curves(styles, [flat, flat], [1, 1], 0.25).svg())) == 1, "nothing but a note"
 
 
@@ -178,13 +186,24 @@ def test_trace_shows_the_bound_only_when_there_is_one() -> None:
     assert not [word for word in words if "reject" in word], "a proposal without a loss is not drawn"
 
 
-@pytest.mark.parametrize("ratios", [[0.001], [0.001, 0.002, 0.1]])
-def test_scores_against_ratio_mark_every_mean_in_the_panel_of_its_model(ratios: list[float]) -> None:
-    means = means_by_ratio({ratio: made_scores([2, 3], models=["mlp", "boosting", "tree"]) for ratio in ratios})
-    svg = score_by_ratio(means, "macro_f1", "macro-F1").svg()
-    assert {"mlp", "boosting", "tree", "condensed", "random rows", "whole table", "0.001"} <= set(texts(svg))
-    for _, look in TRAINING_SETS.values():
-        assert marks(svg, look["color"]) >= 3 * len(ratios)
+def test_scores_against_rows_mark_every_sample_and_lead_from_the_condensed_table_to_the_curve() -> None:
+    scores = made_scores([2, 3], models=["tree"], seeds=1)
+    (worth,) = row_worth(scores, ["accuracy"]).to_dict("records")
+    plain = score_by_rows(mean_scores(scores), "accuracy", "accuracy", name="tree")
+    svg = score_by_rows(mean_scores(scores), "accuracy", "accuracy", name="tree", worth=worth).svg()
+    assert {"tree", "5", "25", "random rows", "whole table"} <= set(texts(svg))
+    # As many random rows, five times as many, and the legend; one condensed table and the legend.
+    assert marks(svg, TRAINING_SETS["random"][1]["color"]) == 3
+    assert marks(svg, TRAINING_SETS["condensed"][1]["color"]) == 2
+    times = [text for text in texts(svg) if f"{worth['worth']:.2g}" in text]
+    assert times
+    assert not set(times) & set(texts(plain.svg()))
+
+
+def test_dots_show_the_condensed_score_as_a_number_and_nothing_for_classes_without_test_rows() -> None:
+    svg = score_dots("F1", ["a", "b"], {"whole": [0.9, np.nan], "condensed": [0.8, np.nan]}).svg()
+    assert {"a", "b", "80.0"} <= set(texts(svg))
+    assert "nan" not in " ".join(texts(svg))
 
 
 def test_colours_go_to_the_largest_classes_and_are_distinct() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from markdown_it import MarkdownIt
 from c2tc_pipeline.bench.experiments.grid import Experiment
 from c2tc_pipeline.bench.job import write_experiment
 from c2tc_pipeline.reports.exhibits import means_by_ratio
+from c2tc_pipeline.reports.html import render_report
 from c2tc_pipeline.reports.leaderboard import render_leaderboard
+from c2tc_pipeline.reports.overview import TableState, render_overview
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.reports.table_report import render_table_report
 from c2tc_pipeline_tests.bench.statistics.made_scores import runs, together
@@ -24,6 +26,7 @@ HOSTILE = "<img src=x onerror=\"document.title='taken over'\"><script>document.t
 COUNTS = (60, 40, 30, 20, 10)
 MOST_IN_AN_EMPTY_PICTURE = 50
 
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # The size of each picture, and how many of its pixels are in colour: paper, axes and letters are grey, marks are not.
 PICTURES = """
 Promise.all([...document.images].map(async image => {
@@ -86,20 +89,126 @@ def check_unharmed(browser: Page, url: str, title: str) -> None:
 def test_the_table_report_is_drawn_without_a_complaint_or_a_request(browser: Page, table_report: str) -> None:
     browser.look()
     browser.open(table_report)
-    assert len(drawn(browser)) == 3 + 2 * 5
-    assert {"Condensed table: flights", "Ratio 0.001", "Scores by class"} <= set(browser.text.splitlines())
+    assert len(drawn(browser)) == 2 + 4 + 2 * (2 + 3 + 4 + 4)
+    # The verdict on each ratio is the first thing below the title.
+    assert browser.evaluate("document.querySelector('h1').nextElementSibling.nextElementSibling.className") == "verdict"
     assert browser.console_errors == []
     assert browser.requests == [table_report]
     for width, dark in ((1200, False), (390, True)):
         browser.look(width=width, dark=dark)
         browser.open(table_report)
-        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        assert browser.evaluate(OVERFLOW) <= 0
         shade = browser.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
         assert (int(shade) < 60) == dark
+    # Folded numbers fit a phone as well.
+    browser.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    assert browser.evaluate(OVERFLOW) <= 0
     # Links lead to their ratio.
-    browser.evaluate("[...document.querySelectorAll('nav a')].find(link => link.text === 'Ratio 0.01').click()")
-    top = "document.getElementById('ratio-0.01').getBoundingClientRect().top"
+    browser.evaluate("document.querySelector('nav a[href=\"#ratio-1\"]').click()")
+    top = "document.getElementById('ratio-1').getBoundingClientRect().top"
     browser.wait_until(f"{top} >= 0 && {top} < 200")
+
+
+def crowded_report() -> str:
+    """Return a report of a hundred columns and fifty classes, all with long names in one piece."""
+    classes = [f"class_{place}_" + "x" * 80 for place in range(50)]
+    features = [f"column_{place}_" + "y" * 80 for place in range(100)]
+    names: dict[str, Any] = {"features": features, "label_name": "label_" + "z" * 80, "table_name": "t" * 200}
+    table = stand_in(classes=classes, class_rows=range(1_000, 1_050), counts=[2] * 50, sampled=50, **names)
+    scores = made_scores([2] * 50, models=["model_" + "w" * 80])
+    return render_table_report("t" * 200, {0.01: table}, {0.01: scores})
+
+
+def tiny_report() -> str:
+    """Return a report of a table of two rows, of which none was lost."""
+    return render_report(stand_in(classes=["a", "b"], class_rows=[1, 1], counts=[1, 1], sampled=2))
+
+
+@pytest.mark.parametrize("render", [crowded_report, tiny_report])
+def test_pages_of_very_large_and_very_small_tables_fit_a_phone_and_a_desk(
+    browser: Page, tmp_path: Path, render: Callable[[], str]
+) -> None:
+    url = written(tmp_path, render())
+    for width in (1400, 390):
+        browser.look(width=width)
+        browser.open(url)
+        browser.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        assert browser.evaluate(OVERFLOW) <= 0
+    drawn(browser)
+    # Nothing sticks out of its box but tables, which scroll.
+    outside = (
+        "[...document.querySelectorAll('main *:not(.scroll *)')].filter(e => e.getBoundingClientRect().right > 390)"
+    )
+    assert browser.evaluate(f"{outside}.map(e => e.outerHTML.slice(0, 80))") == []
+
+
+def states(count: int) -> list[TableState]:
+    """Return tables of which every hundredth failed and every fiftieth is late."""
+    return [
+        TableState(
+            f"table_{place:04d}",
+            "failed" if place % 100 == 7 else "late" if place % 50 == 3 else "fresh",
+            age_seconds=60.0 * place,
+            ratios=(0.001, 0.01),
+            verdict="10 condensed rows stand for 10,000.",
+            row_worth="> 20",
+            kept=0.99 - place / 10_000,
+            seconds=12.0,
+            failure="Column 'age' lacks 3 values." if place % 100 == 7 else "",
+            report=f"table_{place:04d}/report.html",
+        )
+        for place in range(count)
+    ]
+
+
+def test_the_overview_shows_a_thousand_tables_worst_first_and_filters_them(browser: Page, tmp_path: Path) -> None:
+    url = written(tmp_path, render_overview(states(1_000)))
+    shown = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())"
+    names = f"{shown}.map(row => row.cells[0].innerText)"
+    for width in (1400, 390):
+        browser.look(width=width)
+        browser.open(url)
+        assert browser.evaluate(OVERFLOW) <= 0
+    found = browser.evaluate(names)
+    failed = [f"table_{place:04d}" for place in range(907, 0, -100)]
+    assert found[:11] == [*failed[:10], "table_0953"]
+    assert len(found) == 1_000
+
+    def type_into_filter(text: str) -> None:
+        browser.evaluate("document.querySelector('input').focus(); document.querySelector('input').select()")
+        browser.call("Input.insertText", text=text)
+
+    type_into_filter("AGE lacks table_01")
+    assert browser.evaluate(names) == ["table_0107"]
+    assert browser.evaluate("document.querySelector('output').innerText") == "1"
+    browser.evaluate("document.querySelector('button.failed').click()")
+    assert browser.evaluate(names) == failed
+    browser.evaluate("document.querySelector('input').select()")
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+    assert len(browser.evaluate(names)) == 1_000
+    assert browser.evaluate("document.querySelector('tbody a').getAttribute('href')") == "table_0907/report.html"
+    assert browser.console_errors == []
+    assert browser.requests == [url]
+
+
+def test_hostile_states_do_nothing_and_only_the_overviews_own_script_runs(browser: Page, tmp_path: Path) -> None:
+    fields: dict[str, Any] = dict.fromkeys(("verdict", "row_worth", "failure"), HOSTILE)
+    rows = [
+        TableState(HOSTILE, "failed", report=f"javascript:document.title='taken over'//{place}", **fields)
+        for place in range(2)
+    ]
+    url = written(tmp_path, render_overview(rows))
+    browser.look()
+    browser.open(url)
+    assert HOSTILE in browser.text
+    assert browser.evaluate("document.querySelectorAll('a, img').length") == 0
+    assert (browser.console_errors, browser.requests) == ([], [url])
+    text = Path(url.removeprefix("file://")).read_text()
+    browser.open(written(tmp_path, text.replace("</main>", f"{HOSTILE}</main>")))
+    assert browser.evaluate("document.title") == "Overview of tables"
+    assert len(browser.console_errors) >= 2
+    with pytest.raises(ValueError, match="broken"):
+        render_overview([TableState("people", "broken")])
 
 
 def test_hostile_names_and_values_do_nothing(browser: Page, tmp_path: Path) -> None:

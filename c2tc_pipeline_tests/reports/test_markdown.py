@@ -21,9 +21,11 @@ from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import (
     METADATA_SVG_BYTES,
     Exhibit,
+    column_panels,
     means_by_ratio,
-    ratio_exhibit,
-    table_exhibits,
+    overview_panels,
+    rows_panels,
+    search_panels,
 )
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.picture import Picture
@@ -37,19 +39,21 @@ MAX_BYTES = 62_000
 def test_every_exhibit_is_a_small_embedded_picture_with_its_caption(table: Any) -> None:
     counts = [int(count) for count in table.allocation.counts]
     means = means_by_ratio({0.1: made_scores(counts), 0.2: made_scores(counts)})
-    for exhibit in [*table_exhibits(table), ratio_exhibit(means, "accuracy")]:
-        text = exhibit.markdown()
-        assert len(text) < MAX_BYTES, exhibit.title
-        found = IMAGE.match(text)
-        assert found is not None
-        assert text[found.end() :].startswith("\n\n")
-        data = base64.b64decode(found[3])
-        if found[2] == "png":
-            image = Image.open(io.BytesIO(data)).convert("RGB")
-            assert image.width == 960
-            assert len(image.getcolors(1 << 24) or []) > 5
-        else:
-            assert len(data) <= METADATA_SVG_BYTES
+    for panels in (overview_panels(table), search_panels(table), column_panels(table), rows_panels(means, "accuracy")):
+        text = panels.markdown()
+        assert text.endswith(markdown_escaped(panels.caption))
+        assert len(IMAGE.findall(text)) == len(panels.exhibits) > 1
+        for exhibit in panels.exhibits:
+            text = exhibit.markdown()
+            assert len(text) < MAX_BYTES, exhibit.title
+            found = IMAGE.match(text)
+            assert found is not None
+            data = base64.b64decode(found[3])
+            if found[2] == "png":
+                image = Image.open(io.BytesIO(data)).convert("RGB")
+                assert len(image.getcolors(1 << 24) or []) > 5
+            else:
+                assert len(data) <= METADATA_SVG_BYTES
 
 
 def test_an_alternative_text_cannot_end_early() -> None:
@@ -121,8 +125,8 @@ def test_only_nothing_is_none_and_only_everything_is_all(value: float) -> None:
         ("number", {0.001: "0.001", 81234.5: "81,234", 2.5e-9: "2.5e-09", 3e15: "3e+15", None: "—"}),
         ("share", {0.4312: "43.1 %", 0.00042: "0.042 %", 1.0: "100 %", 0.99996: "99.996 %", None: "—"}),
         ("seconds", {0.0: "0 ms", 0.9996: "1,000 ms", 59.96: "60.0 s", 119.9: "119.9 s", 125: "2 min 5 s"}),
-        ("seconds", {119.96: "2 min 0 s", 3599.6: "1 h 0 min", 7384: "2 h 3 min"}),
-        ("ratio", {0.001: "0.001", 0.00005: "0.00005"}),
+        ("seconds", {119.96: "2 min 0 s", 3599.6: "1 h 0 min", 7384: "2 h 3 min", 3e5: "3 days"}),
+        ("ratio", {0.001: "0.1 %", 0.00005: "0.005 %", 0.01: "1 %", 0.07: "7 %", 1.0: "100 %"}),
         ("cell", {None: "—", pd.NA: "—", pd.NaT: "—", np.nan: "—", np.int64(94103): "94103", 0.1234567: "0.123457"}),
         ("cell", {True: "True", pd.Timestamp("2013-01-01"): "2013-01-01 00:00:00", -2e7: "-20000000"}),
     ],

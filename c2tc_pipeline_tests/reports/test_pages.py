@@ -16,9 +16,10 @@ import pytest
 
 from c2tc_pipeline.allocation.result import Allocation
 from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.averages import class_means, mean_scores
+from c2tc_pipeline.evaluation.metrics import CLASS_METRICS
 from c2tc_pipeline.evaluation.row_worth import row_worth
-from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.html import MAX_ROWS, render_report, sampled_places
 from c2tc_pipeline.reports.leaderboard import ranked, render_leaderboard, render_leaderboard_markdown
 from c2tc_pipeline.reports.table_report import render_table_report
 from c2tc_pipeline.reports.verdict import verdict
@@ -53,7 +54,7 @@ def nasty_table_report(table: Any) -> str:
     )
 
 
-@pytest.mark.parametrize(("render", "pictures"), [(render_report, 5), (nasty_table_report, 8)])
+@pytest.mark.parametrize(("render", "pictures"), [(render_report, 8), (nasty_table_report, 16)])
 def test_hostile_names_are_shown_and_never_markup(render: Callable[[Any], str], pictures: int) -> None:
     page = Page(render(nasty_stand_in()))
     page.check_harmless()
@@ -71,10 +72,11 @@ def test_the_page_shows_the_headline_numbers() -> None:
     table = stand_in(notices=[Notice("constant_column", "was dropped", column="year")])
     page = Page(render_report(table))
     words = set(page.words)
-    assert {"336,776 → 337", "1 : 999", "18.8 s", "5 stages", "Column 'year': was dropped"} <= words
-    assert {"154,000", "45.7 %", "32.6 %", "1,400.0"} <= words
+    assert {"336,776 → 337", "1 : 999", "18.8 s", "Column 'year': was dropped"} <= words
+    assert {"154,000", "45.7 %", "32.6 %", "1,400"} <= words
     assert {"encoder.strings", "auto", "numpy", "2.4.0"} <= words
-    assert [kind for kind, _ in page.pictures] == ["svg+xml"] * 5
+    # Shares and projection, four distributions, loss curves and search.
+    assert [kind for kind, _ in page.pictures] == ["svg+xml"] * 8
     # Many points are embedded as PNG.
     assert [kind for kind, _ in Page(render_report(stand_in(sampled=2_000))).pictures].count("png") == 1
     assert render_report(table) == page.text
@@ -89,31 +91,37 @@ def test_a_table_without_bound_trace_or_notices() -> None:
         summary={**table.summary, "bound": None, "gap": None},
     )
     page = Page(render_report(table))
-    assert len(page.pictures) == 4
+    assert len(page.pictures) == 7
     text = " ".join(page.words)
-    for absent in ("Search for the allocation", "Notices", "gap", "None", "nan"):
+    for absent in ("Notices", "gap", "None", "nan"):
         assert absent not in text
 
 
 def test_scores_are_shown_when_there_are_some() -> None:
     table = stand_in()
-    assert "Scores" not in Page(render_report(table)).words
+    bare = Page(render_report(table))
     scores = made_scores(LARGE, models=["<mlp>"], seeds=3).assign(fit_seconds=0.5)
     table.summary["scores"] = mean_scores(scores).to_dict("records")
+    table.summary["class_scores"] = class_means(scores).to_dict("records")
     table.summary["row_worth"] = row_worth(scores).to_dict("records")
     table.summary["verdict"] = verdict(scores)
     page = Page(render_report(table))
     text = " ".join(page.words)
-    for shown in ("Scores", "<mlp>", "random", "72.0 ± 1.6", "75.0", "500 ms", " 3 ", verdict(scores)):
+    for shown in ("<mlp>", "random", "72.0 ± 1.6", "75.0", "500 ms", verdict(scores)):
         assert shown in text
-    assert len(page.pictures) == 1 + len(Page(render_report(stand_in())).pictures)
+        assert shown not in bare.words
+    # The verdict is first, then numbers at a glance, pictures, and all numbers last.
+    assert page.words.index(verdict(scores)) < page.words.index("1 : 999") < page.words.index("72.0 ± 1.6")
+    # Against rows, three scores, and four scores class by class.
+    assert len(page.pictures) == 1 + 3 + 4 + len(bare.pictures)
 
 
 def test_two_hundred_classes_and_more_columns_than_fit() -> None:
     features = [f"feature_{i}" for i in range(120)]
     table = stand_in(classes=list(range(200)), class_rows=[5_000] * 200, counts=[3] * 200, features=features)
     page = Page(render_report(table))
-    assert any(re.findall(r"\d+", words) == ["50", "600", "100", "120"] for words in page.words)
+    # A row of each class is shown.
+    assert any(re.findall(r"\d+", words)[:4] == ["200", "600", "100", "120"] for words in page.words)
     assert page.words.count("feature_99") == 2  # among the roles and among the rows
     assert page.words.count("feature_119") == 1  # among the roles only
     assert "199" in page.words
@@ -145,23 +153,35 @@ def test_integer_and_boolean_classes_and_missing_cells() -> None:
 
 
 def test_every_ratio_has_its_numbers_pictures_rows_and_scores_the_smallest_first(page: Page) -> None:
-    assert page.words.index("Ratio 0.001") < page.words.index("Ratio 0.01")
+    assert page.words.index("Ratio 0.1 %") < page.words.index("Ratio 1 %")
     assert {"336,776 → 20", "336,776 → 210", "1 : 16,839", "1 : 1,604"} <= set(page.words)
-    # Three of scores against ratio, and row worth, shares, projection, curves and trace of each ratio.
-    assert len(page.pictures) == 3 + 2 * 5
-    extents = [re.findall(r"\d+", words) for words in page.words if " rows" in words]
-    assert ["20"] in extents
-    assert ["200", "210"] in extents
+    # Scores against rows of two models over both ratios, and four distributions; for each ratio row worth of two
+    # models, three scores, four class by class, shares, projection, curves and trace.
+    assert len(page.pictures) == 2 + 4 + 2 * (2 + 3 + 4 + 4)
     assert not re.search(r"Time|stage|\d (s|ms|min)\b", " ".join(page.words))
     # Scores in all, and class by class.
     assert {"71.0 ± 1.0", "61.0 ± 1.0", "91.0 ± 1.0", "81.0 ± 1.0"} <= set(page.words)
     assert {"50.0", "40.0", "70.0"} <= set(page.words)
     # The class without test rows: one dash per model, training set, metric and ratio.
-    assert page.words.count("—") == 2 * 3 * 2 * 2
+    assert page.words.count("—") == 2 * 3 * 4 * 2
     places = [value for _, name, value in page.attributes if name == "id"]
     assert len(places) == len(set(places))
     assert {link.removeprefix("#") for link in page.values("a", "href")} == set(places)
-    assert "ratio-0.001" in places
+
+
+def test_rows_of_all_classes_are_sampled_from_heavy_to_light() -> None:
+    counts = np.array([1, 300, 2, 97])
+    weight = np.random.default_rng(0).integers(1, 1_000, counts.sum())
+    places = sampled_places(weight, counts)
+    assert len(set(places)) == len(places) <= MAX_ROWS + len(counts)
+    start = 0
+    for size in counts:
+        own = places[(places >= start) & (places < start + size)]
+        assert len(own) >= 1
+        assert (np.diff(weight[own]) <= 0).all()
+        assert weight[own].max() == weight[start : start + size].max()
+        start += size
+    np.testing.assert_array_equal(np.sort(sampled_places(weight[:3], np.array([1, 2]))), [0, 1, 2])
 
 
 def test_the_page_depends_neither_on_timings_nor_on_order_and_leaves_its_input_alone(page: Page) -> None:
@@ -172,7 +192,7 @@ def test_the_page_depends_neither_on_timings_nor_on_order_and_leaves_its_input_a
     for ratio, frame in scores.items():
         # As they come back from Parquet.
         stored = frame.copy()
-        for name in ("class_f1", "class_auc"):
+        for name in CLASS_METRICS:
             values = [np.array([np.nan if value is None else value for value in row]) for row in frame[name]]
             stored[name] = pd.Series(values, index=frame.index)
         scores[ratio] = stored.assign(fit_seconds=987.654, cache_hit=True)
@@ -186,14 +206,12 @@ def test_the_page_depends_neither_on_timings_nor_on_order_and_leaves_its_input_a
 @pytest.mark.parametrize("scores", [None, {0.5: made_scores(SMALL)}, {0.001: made_scores(SMALL).iloc[:0]}])
 def test_a_table_without_scores(scores: dict[float, pd.DataFrame] | None) -> None:
     page = Page(render_table_report("flights", {0.001: small()}, scores))
-    assert len(page.pictures) == 4
-    assert not {"Scores", "Scores against ratio", "Scores by class"} & set(page.words)
+    assert len(page.pictures) == 8
 
 
 def test_a_ratio_without_scores_beside_one_that_has_them() -> None:
     page = Page(render_table_report("flights", two_ratios(), {0.001: made_scores(SMALL, seeds=1)}))
-    assert page.words.count("Scores by class") == 1
-    assert len(page.pictures) == 3 + 1 + 2 * 4
+    assert len(page.pictures) == 2 + 4 + (2 + 3 + 4) + 2 * 4
 
 
 def test_notices_that_all_ratios_share_are_shown_once_and_no_table_is_refused() -> None:
@@ -201,8 +219,9 @@ def test_notices_that_all_ratios_share_are_shown_once_and_no_table_is_refused() 
     tables = {0.1: replace(small(), notices=[constant]), 0.2: replace(small(), notices=[constant, rare])}
     words = Page(render_table_report("flights", tables)).words
     assert words.count("Column 'year': was dropped") == words.count("is rare") == 1
-    assert words.index("Column 'year': was dropped") < words.index("Ratio 0.1", words.index("singletons"))
-    assert words.index("is rare") > len(words) - words[::-1].index("Ratio 0.2")
+    # The first is a link.
+    assert words.index("Column 'year': was dropped") < words.index("Ratio 10 %", words.index("Ratio 10 %") + 1)
+    assert words.index("is rare") > len(words) - words[::-1].index("Ratio 20 %")
     with pytest.raises(InputError, match="flights"):
         render_table_report("flights", {})
 
@@ -243,7 +262,7 @@ def test_markdown_and_page_show_means_deviations_and_what_is_kept_in_any_order_o
     text = render_leaderboard_markdown(BOARD)
     lines = text.splitlines()
     assert lines[4].startswith(
-        "| adult | 0.01 | 12,000 → 120 | mlp | 3.2 | 85.0 ± 1.0 | 70.0 ± 2.0 | 90.0 ± 0.3 | 75 % | 75"
+        "| adult | 1 % | 12,000 → 120 | mlp | 3.2 | 85.0 ± 1.0 | 70.0 ± 2.0 | 90.0 ± 0.3 | 75 % | 75"
     )
     assert lines[8].startswith("| \\<b\\>hopeless\\| |")
     assert lines[8].count("| — |") == 2

@@ -68,18 +68,18 @@ def _cell(cell: Mapping[Any, Any] | None) -> Cell:
 
 
 def worth_exhibits(scores: pd.DataFrame, metric: str = "auc") -> Iterator[Exhibit]:
-    """Yield, for each table and ratio, a score against random rows with the first contender as a mark."""
+    """Yield, for each table, ratio and model, a score against random rows with the first contender as a mark."""
     drawn = set()
     for (table, ratio, contender), frame in training_sets(scores):
         if (table, ratio) in drawn:
             continue
         drawn.add((table, ratio))
         name = metric_name(metric)
-        yield Exhibit(
-            f"{name} against random rows, {table}, {wording.share(ratio)}",
-            figures.score_by_rows(mean_scores(frame), metric, name),
-            f"{name} of {wording.listed(frame['model'])} on {table} by the number of random rows trained on, with "
-            f"{contender} as a mark.",
-            "Means over the seeds, bars one standard deviation to either side. Where the curve reaches the height of "
-            "the diamond, random rows do as well as the condensed ones. The dashed line is the whole table.",
-        )
+        for learner, own in figures.learners(mean_scores(frame)):
+            yield Exhibit(
+                f"{name} against random rows, {learner} on {table}, {wording.share(ratio)}",
+                figures.score_by_rows(own, metric, name, name=learner),
+                f"{name} of {learner} on {table} by the number of random rows trained on, with {contender} as a mark.",
+                "Means over the seeds, bars one standard deviation to either side. Where the curve reaches the height "
+                "of the diamond, random rows do as well as the condensed ones. The dashed line is the whole table.",
+            )

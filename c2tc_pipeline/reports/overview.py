@@ -1,0 +1,128 @@
+"""The overview of operations: one page over all tables, the worst first, with a filter by text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from c2tc_pipeline.reports import wording
+from c2tc_pipeline.reports.html import render_page
+
+STATES = ("failed", "late", "missing", "running", "fresh")
+"""States of a table, the worst first: the last run failed; older than allowed; never made; being made; up to date."""
+# The page's only script; its policy names the hash, so that the browser runs no other.
+_SCRIPT = """
+const box = document.querySelector('input'), found = document.querySelector('output');
+const rows = [...document.querySelectorAll('tbody tr')];
+const texts = rows.map(row => row.textContent.toLowerCase());
+const filter = () => {
+  const words = box.value.toLowerCase().split(/\\s+/);
+  rows.forEach((row, place) => { row.hidden = !words.every(word => texts[place].includes(word)); });
+  found.textContent = rows.filter(row => !row.hidden).length.toLocaleString('en');
+};
+box.addEventListener('input', filter);
+for (const button of document.querySelectorAll('button')) {
+  button.addEventListener('click', () => { box.value = button.value; filter(); });
+}
+document.querySelector('form').hidden = false;
+"""
+
+
+@dataclass(frozen=True)
+class TableState:
+    """What an operator has to know of a table.
+
+    Parameters
+    ----------
+    table : str
+        Its name.
+    state : str
+        One of :data:`STATES`.
+    age_seconds : float, optional
+        Since the results in force were made; None if there are none.
+    ratios : sequence of float
+        The ratios it is condensed at.
+    verdict : str
+        The verdict on the results in force.
+    row_worth : str
+        Of one condensed row, as :func:`~c2tc_pipeline.reports.verdict.worth_number` returns it.
+    kept : float, optional
+        Share of the whole table's score that the condensed rows keep, the lowest over the ratios.
+    seconds : float, optional
+        Cost of the last complete run.
+    failure : str
+        What was wrong the last time something was, in one sentence.
+    report : str
+        Address of the report: ``http``, ``https`` or relative to the page; others are not linked.
+    """
+
+    table: str
+    state: str
+    age_seconds: float | None = None
+    ratios: Sequence[float] = ()
+    verdict: str = ""
+    row_worth: str = ""
+    kept: float | None = None
+    seconds: float | None = None
+    failure: str = ""
+    report: str = ""
+
+
+def render_overview(rows: Sequence[TableState]) -> str:
+    """Return one self-contained HTML page over all tables.
+
+    By state, the worst first; in a state those that keep the least of the whole table's score, then the oldest.
+
+    Examples
+    --------
+    >>> page = render_overview([TableState("flights", "fresh"), TableState("people", "failed", failure="Disk full.")])
+    >>> page.index("people") < page.index("flights")
+    True
+    """
+    counts = Counter(row.state for row in rows)
+    if unknown := set(counts) - set(STATES):
+        raise ValueError(f"The states {sorted(unknown)} are unknown; use {', '.join(STATES)}.")
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    return render_page(
+        "overview.html",
+        "Overview of tables",
+        "",
+        script=_SCRIPT,
+        script_digest=digest,
+        verdict=_verdict(counts),
+        total=wording.count(len(rows)),
+        counts=[(state, wording.count(counts[state])) for state in STATES if counts[state]],
+        rows=[_shown(row) for row in sorted(rows, key=_badness)],
+    )
+
+
+def _verdict(counts: Counter[str]) -> str:
+    total = wording.counted(counts.total(), "table", "tables")
+    bad = [f"{wording.count(counts[state])} {state}" for state in STATES[:3] if counts[state]]
+    if not bad:
+        return f"{total}: nothing failed, is late or missing."
+    return f"{total}: {', '.join(bad)}."
+
+
+def _badness(row: TableState) -> tuple[int, float, float, str]:
+    kept = float("inf") if row.kept is None else row.kept
+    return STATES.index(row.state), kept, -(row.age_seconds or 0.0), row.table
+
+
+def _shown(row: TableState) -> dict[str, str]:
+    return {
+        "table": wording.shortened(row.table, 80),
+        "link": row.report if urlsplit(row.report).scheme in ("", "http", "https") else "",
+        "state": row.state,
+        "age": wording.MISSING if row.age_seconds is None else wording.seconds(row.age_seconds),
+        "ratios": ", ".join(wording.ratio(ratio) for ratio in sorted(row.ratios)) or wording.MISSING,
+        "kept": wording.MISSING if row.kept is None else wording.share(round(row.kept, 3)),
+        "worth": row.row_worth or wording.MISSING,
+        "seconds": wording.MISSING if row.seconds is None else wording.seconds(row.seconds),
+        "failure": wording.shortened(row.failure, 300),
+        "verdict": wording.shortened(row.verdict, 400),
+    }
