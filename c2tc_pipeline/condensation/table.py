@@ -67,6 +67,12 @@ class CondensedTable:
     summary : dict
         Settings, sizes, objective, bound, seconds by stage; plain JSON values.
 
+    See Also
+    --------
+    condense : Make a condensed table of a data frame.
+    evaluate : Score models trained on it.
+    c2tc_pipeline.condensation.forget.forget_rows : Remove source rows from it.
+
     Examples
     --------
     >>> from c2tc_pipeline import condense
