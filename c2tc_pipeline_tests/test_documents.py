@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+import c2tc_pipeline
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -36,3 +38,8 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 @pytest.mark.parametrize("document", ["docs/condense.md", "docs/judge.md"])
 def test_guide(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_python_of(document, tmp_path, monkeypatch)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\.\. auto(?:class|function):: (\w+)$", text, re.MULTILINE)} == {*c2tc_pipeline.__all__}

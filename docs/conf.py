@@ -19,7 +19,13 @@ from c2tc_pipeline_tests.storage.s3_server import BUCKET, running_server  # noqa
 project = "c2tc_pipeline"
 author = copyright = "the authors of c2tc_pipeline"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
@@ -39,8 +45,7 @@ myst_enable_extensions = ["dollarmath"]
 # Docstrings name the types; signatures stay short.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-# scikit-learn adds these to every estimator.
-autodoc_default_options = {"exclude-members": "set_fit_request, set_transform_request, get_metadata_routing"}
+autosummary_generate = False
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 
