@@ -15,8 +15,8 @@ from c2tc_pipeline import condense
 from c2tc_pipeline.condensation.forget import forget_rows
 
 rng = np.random.default_rng(0)
-people = pd.DataFrame({"age": rng.normal(45, 15, 2_000), "hours": rng.normal(35, 10, 2_000)})
-people["income"] = np.where(people["age"] + people["hours"] + rng.normal(0, 8, 2_000) > 90, "high", "low")
+people = pd.DataFrame({"age": rng.normal(45, 12, 400), "hours": rng.normal(35, 8, 400)})
+people["income"] = np.where(people["age"] + people["hours"] + rng.normal(0, 8, 400) > 85, "high", "low")
 small = condense(people, label="income", rows=25, random_state=0)
 
 # %%
