@@ -17,7 +17,7 @@ ifneq ($(HEALTHY),yes)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test faults reliability fuzz check format clean
+.PHONY: help run ui test faults reliability fuzz check docs format clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -46,12 +46,15 @@ check: $(STAMP) ## Lint, check the formatting, the types and, with a network, th
 	@# The audit waits for the network while mypy runs.
 	$(BIN)/python -m c2tc_pipeline_tests.tools.audit & audit=$$!; $(BIN)/mypy; types=$$?; wait $$audit && exit $$types
 
+docs: $(STAMP) ## Build the site in docs/_build/html and run its examples; a warning is an error
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+
 format: $(STAMP) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the environment and all caches; runs/ stays
-	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/_build docs/examples *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is removed before the install and written after it, so an interrupted install starts over.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from c2tc_pipeline.evaluation.scores import evaluate
 
 __all__ = ["CondensedTable", "Condenser", "HybridEncoder", "condense", "evaluate", "row_worth"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "CondensedTable": "c2tc_pipeline.condensation.table",

@@ -120,6 +120,12 @@ def condense(
     InputError
         When the table or a setting can't be used; the message says why and what to do.
 
+    See Also
+    --------
+    CondensedTable : The result: condensed rows, training rows drawn from them, files.
+    Condenser : The same for numeric rows, as a scikit-learn sampler.
+    evaluate : What a condensed table is worth, in scores of models.
+
     Examples
     --------
     >>> import numpy as np

@@ -113,6 +113,11 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     spread_ : Spread
         Deviations and correlations of the source rows behind the condensed rows; :meth:`expand` draws from them.
 
+    See Also
+    --------
+    condense : Condense a table with strings, codes and missing values.
+    HybridEncoder : Makes numbers of mixed columns, before the condenser in a pipeline.
+
     Examples
     --------
     >>> from sklearn.datasets import make_classification

@@ -72,6 +72,10 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     InputError
         When ``source`` is not the table's source, or when too little would be left.
 
+    See Also
+    --------
+    CondensedTable.membership : The condensed row of every source row.
+
     Examples
     --------
     >>> from c2tc_pipeline import condense

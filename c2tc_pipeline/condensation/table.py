@@ -72,6 +72,12 @@ class CondensedTable:
     frame_kind : FrameKind, optional
         The kind of table that :attr:`original` and :meth:`expand` return, pandas by default and after loading.
 
+    See Also
+    --------
+    condense : Make a condensed table of a data frame.
+    evaluate : Score models trained on it.
+    c2tc_pipeline.condensation.forget.forget_rows : Remove source rows from it.
+
     Examples
     --------
     >>> from c2tc_pipeline import condense

@@ -87,6 +87,11 @@ class HybridEncoder(TableEncoder):
     notices_ : list of Notice
         What was done about large vocabularies and damaged caches.
 
+    See Also
+    --------
+    condense : Encodes with this encoder, and condenses.
+    Condenser : Condenses encoded rows.
+
     Notes
     -----
     Numeric columns with missing values get the median and a second column that marks them. Unseen strings keep their

@@ -60,6 +60,10 @@ def row_worth(scores: pd.DataFrame, metrics: Sequence[str] = WORTH_METRICS) -> p
         multiple; ``"less"`` when it is below; else empty). Rows with an undefined score or without a curve are left
         out.
 
+    See Also
+    --------
+    evaluate : The scores, with random samples of several sizes.
+
     Examples
     --------
     >>> scores = pd.DataFrame(

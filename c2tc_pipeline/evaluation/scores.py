@@ -164,6 +164,11 @@ def evaluate(
     InputError
         When a model or recipe is unknown, or rows lack the label or a column.
 
+    See Also
+    --------
+    row_worth : How many random rows a condensed row replaces, from these scores.
+    condense : Make the table to score.
+
     Examples
     --------
     >>> from c2tc_pipeline import condense
