@@ -110,6 +110,7 @@ class Work:
     table: str
     steps: tuple[TableStep, ...]
     reason: str
+    attempt: int = 0
 
 
 def work_of(records: Records, table: str, job: str, *, delivered: str = "") -> Work | None:
@@ -143,7 +144,7 @@ def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | N
         tables = [each.table for each in batch]
         yield dg.RunRequest(
             # The same one is not launched twice if a tick is interrupted and repeated.
-            run_key=hash_json([each.reason for each in batch]),
+            run_key=hash_json([[each.reason, each.attempt] for each in batch]),
             job_name=batch[0].job,
             asset_selection=[step.key for each in batch for step in each.steps],
             tags={"c2tc/tables": ", ".join(tables)},

@@ -71,20 +71,21 @@ class Records:
         self._current: dict[TableStep, bool] = {}
 
     @cached_property
-    def _tags(self) -> dict[dg.AssetKey, Tags]:
+    def _made(self) -> dict[dg.AssetKey, tuple[int, Tags]]:
+        """The number of the newest event of each step, and its tags."""
         steps = [step for table in self._tables for step in table_steps(self.catalogue[table])]
         keys = [step.key for step in (*steps, TableStep("", LEADERBOARD))]
-        found: dict[dg.AssetKey, Tags] = {}
+        found: dict[dg.AssetKey, tuple[int, Tags]] = {}
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             for record in self._instance.get_asset_records(keys[start : start + _KEYS_AT_ONCE]):
-                entry = record.asset_entry.last_materialization
-                if entry is not None and entry.asset_materialization is not None:
-                    found[record.asset_entry.asset_key] = entry.asset_materialization.tags or {}
+                newest = record.asset_entry.last_materialization_record
+                if newest is not None and newest.asset_materialization is not None:
+                    found[record.asset_entry.asset_key] = newest.storage_id, newest.asset_materialization.tags or {}
         return found
 
     def tags(self, step: TableStep) -> Tags | None:
         """Return the tags of a step's newest materialisation, or None if it was never made."""
-        return self._tags.get(step.key)
+        return self._made[step.key][1] if step.key in self._made else None
 
     def version(self, step: TableStep) -> str | None:
         """Return the data version of a step, or None."""
@@ -161,9 +162,10 @@ class Records:
         return bool(exist) and not self.is_current(step)
 
     def reason(self, steps: Iterable[TableStep]) -> str:
-        """Return a hash that is another one when steps, or what they would be made from and by, are others."""
+        """Return a hash that changes with the steps, with what they would be made from and by, and when one is made."""
         inputs = {
             step.key.to_user_string(): [
+                self._made.get(step.key, (0, {}))[0],
                 code_version(step, self.catalogue),
                 *(self.version(each) for each in parents_of(step, self.catalogue)),
             ]

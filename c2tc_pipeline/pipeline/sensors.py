@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -150,7 +151,7 @@ def _result(
     sizes: Mapping[str, int | None],
 ) -> dg.SensorResult:
     """Return the runs of a tick: of work whose pause is over, and not more than a tick may submit."""
-    due = [each for each in work if tries.is_due(each)]
+    due = [replace(each, attempt=tries.count(each)) for each in work if tries.is_due(each)]
     chosen = [*itertools.islice(requests(due, records, sizes), MAX_RUNS_A_TICK)]
     launched = {TableStep.of_key(key).table for request in chosen for key in request.asset_selection or ()}
     for each in due:
@@ -173,9 +174,13 @@ class Tries:
         count, last = self._state.get(work.table, {}).get(work.job, {}).get(work.reason, (0, 0.0))
         return int(count), float(last)
 
+    def count(self, work: Work) -> int:
+        """Return how many times it was launched."""
+        return self._of(work)[0]
+
     def given_up(self, work: Work) -> bool:
         """Return whether it was launched as often as is sensible; the nightly schedules launch it once more."""
-        return self._of(work)[0] > len(RETRY_PAUSES_SECONDS)
+        return self.count(work) > len(RETRY_PAUSES_SECONDS)
 
     def is_due(self, work: Work) -> bool:
         """Return whether the pause since the last time is over."""
@@ -185,7 +190,7 @@ class Tries:
     def begin(self, work: Work) -> None:
         """Count a launch, and forget those for other reasons."""
         jobs = self._state.setdefault(work.table, {})
-        jobs[work.job] = {work.reason: (self._of(work)[0] + 1, round(time.time(), 1))}
+        jobs[work.job] = {work.reason: (self.count(work) + 1, round(time.time(), 1))}
 
     def as_json(self) -> str:
         """Return the cursor."""

@@ -174,14 +174,14 @@ def test_no_canary_is_left_anywhere(
     (rig.folder / "people.parquet").unlink(missing_ok=True)
     told = []
     for name in sources:
-        result = rig.run("ingest_job", name)
+        result = rig.run("ingest", name)
         assert not result.success, name
         told.append(tell_of(result, rig))
     told.append(look(rig))
     told += [printed(rig.catalogue.resolve_source(rig.catalogue[name])) for name in sources]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", canaries.make("wrong_s3_secret"))
     monkeypatch.setenv("AWS_SESSION_TOKEN", canaries.make("session_token"))
-    for job, partition in (("leaderboard_job", None), ("report_job", "people")):
+    for job, partition in (("leaderboard", None), ("report", "people")):
         told.append(tell_of(rig.run(job, partition), rig))
     told.append(printed(f"{rig.storage}/people.parquet"))
     told += [str(capfd.readouterr())]
