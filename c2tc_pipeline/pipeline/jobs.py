@@ -104,12 +104,17 @@ def job_keys(job: str, catalogue: Catalogue) -> list[dg.AssetKey]:
 
 @dataclass(frozen=True)
 class Work:
-    """Steps of one table to make in a run of one job; ``reason`` is another one whenever anything they read changed."""
+    """Steps of one table to make in a run of one job.
+
+    ``reason`` is another one when anything changed that they are made from or by. While it is the same, they are tried
+    a limited number of times, also if they succeed: the code of runs may be another one than that of the sensors.
+    """
 
     job: str
     table: str
     steps: tuple[TableStep, ...]
     reason: str
+    after: int
     attempt: int = 0
 
 
@@ -126,7 +131,10 @@ def work_of(records: Records, table: str, job: str, *, delivered: str = "") -> W
         if found or (records.available(report) and not records.is_current(report)):
             found = [*found, report]
     chosen = [step for step in found if step.step in ASSETS[job]]
-    return Work(job, table, tuple(chosen), hash_json([job, delivered, records.reason(chosen)])) if chosen else None
+    if not chosen:
+        return None
+    reason = hash_json([job, delivered, records.reason(chosen)])
+    return Work(job, table, tuple(chosen), reason, after=records.newest_event(chosen))
 
 
 def leaderboard_due(records: Records) -> bool:
@@ -144,7 +152,7 @@ def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | N
         tables = [each.table for each in batch]
         yield dg.RunRequest(
             # The same one is not launched twice if a tick is interrupted and repeated.
-            run_key=hash_json([[each.reason, each.attempt] for each in batch]),
+            run_key=hash_json([[each.reason, each.after, each.attempt] for each in batch]),
             job_name=batch[0].job,
             asset_selection=[step.key for each in batch for step in each.steps],
             tags={"c2tc/tables": ", ".join(tables)},

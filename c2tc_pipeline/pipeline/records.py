@@ -162,16 +162,19 @@ class Records:
         return bool(exist) and not self.is_current(step)
 
     def reason(self, steps: Iterable[TableStep]) -> str:
-        """Return a hash that changes with the steps, with what they would be made from and by, and when one is made."""
+        """Return a hash that is another one when steps, or what they would be made from and by, are others."""
         inputs = {
             step.key.to_user_string(): [
-                self._made.get(step.key, (0, {}))[0],
                 code_version(step, self.catalogue),
                 *(self.version(each) for each in parents_of(step, self.catalogue)),
             ]
             for step in steps
         }
         return hash_json(inputs)
+
+    def newest_event(self, steps: Iterable[TableStep]) -> int:
+        """Return the number of the newest event of some steps, 0 if none was made."""
+        return max((self._made[step.key][0] for step in steps if step.key in self._made), default=0)
 
     def source_changed(self, table: str, fingerprint: str) -> bool:
         """Return whether a source with this fingerprint holds other bytes than those ingested.

@@ -150,7 +150,7 @@ class TestWarnings:
         assert (verdict.passed, verdict.severity) == (False, dg.AssetCheckSeverity.WARN)
         shares = [table["outcome"].value_counts(normalize=True) for table in (frame, frame.assign(outcome=moved))]
         expected = (shares[0] - shares[1]).abs().sum() / 2
-        assert verdict.metadata["drift"].value == pytest.approx(expected, abs=1e-6)
+        assert verdict.metadata["drift"].value == pytest.approx(expected, abs=1e-4)
         rig.change("people", checks={"drift": 0.9})
         again = check_of(rig.make("raw_table", "people"), "label_drift")
         assert again.passed

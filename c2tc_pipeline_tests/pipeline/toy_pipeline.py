@@ -96,17 +96,41 @@ def _own_tags(records: Records, step: TableStep) -> dict[str, str]:
 
 def record(
     instance: dg.DagsterInstance, catalogue: Catalogue, step: TableStep, content: str = "", *, refused: bool = False
-) -> None:
-    """Record a materialisation as Dagster does; the data version follows from code, inputs and content."""
-    records = Records(instance, catalogue)
-    inputs = {parent.key.to_user_string(): records.version(parent) or "" for parent in parents_of(step, catalogue)}
-    tags = {CODE_VERSION_TAG: code_version(step, catalogue), **_own_tags(records, step)}
+) -> str:
+    """Record a materialisation as Dagster does; return the data version, by default of code and inputs."""
+    records = Records(instance, catalogue, tables=[step.table] if step.table else None)
+    versions = {parent: records.version(parent) or "" for parent in parents_of(step, catalogue)}
+    return _report(instance, catalogue, step, versions, _own_tags(records, step), content, refused=refused)
+
+
+def _report(
+    instance: dg.DagsterInstance,
+    catalogue: Catalogue,
+    step: TableStep,
+    versions: Mapping[TableStep, str],
+    own_tags: Mapping[str, str],
+    content: str = "",
+    *,
+    refused: bool = False,
+) -> str:
+    inputs = {parent.key.to_user_string(): versions[parent] for parent in parents_of(step, catalogue)}
+    tags = {CODE_VERSION_TAG: code_version(step, catalogue), **own_tags}
     version = content or hash_json([tags, inputs])
     if step.step == "raw_table":
         version = open_source(catalogue.resolve_source(catalogue[step.table])).digest()
     tags |= {f"{INPUT_VERSION_TAG}/{key}": found for key, found in inputs.items()}
     tags |= {DATA_VERSION_TAG: version, **({REFUSED_TAG: "true"} if refused else {})}
     instance.report_runless_asset_event(dg.AssetMaterialization(step.key, tags=tags))
+    return version
+
+
+def record_everything(instance: dg.DagsterInstance, catalogue: Catalogue) -> None:
+    """Record everything once, in an instance in which nothing was made; of large catalogues, too."""
+    versions: dict[TableStep, str] = {}
+    for step in every_step(catalogue):
+        tables = [step.table] if step.table else None
+        own_tags = _own_tags(Records(instance, catalogue, tables=tables), step)
+        versions[step] = _report(instance, catalogue, step, versions, own_tags)
 
 
 def record_all(
