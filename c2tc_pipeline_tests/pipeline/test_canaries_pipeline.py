@@ -23,7 +23,6 @@ from c2tc_pipeline.pipeline.sensors import (
     WEBHOOK_VARIABLE,
     failure_message,
     failure_sensor,
-    source_sensor,
 )
 from c2tc_pipeline.sources import openml
 from c2tc_pipeline.tables.blocks import peek_table, read_table
@@ -217,7 +216,7 @@ def tell_of(result: dg.ExecuteInProcessResult, rig: Rig) -> str:
 def look(rig: Rig) -> str:
     """Return what the sensor of sources says after a look at all of them."""
     context = dg.build_sensor_context(rig.instance, repository_def=rig.definitions.get_repository_def())
-    data = source_sensor(rig.catalogue).evaluate_tick(context)
+    data = rig.definitions.get_repository_def().get_sensor_def("source_sensor").evaluate_tick(context)
     return f"{data.skip_message} {data.cursor} {data.run_requests}"
 
 

@@ -21,12 +21,11 @@ from unittest.mock import patch
 import dagster as dg
 import sqlalchemy
 import yaml
-from c2tc_pipeline.pipeline.ledger import Ledger
 
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.jobs import nightly_schedules
-from c2tc_pipeline.pipeline.sensors import source_sensor
-from c2tc_pipeline.pipeline.versioning import BY_CELL, Partitions
+from c2tc_pipeline.pipeline.records import Records
+from c2tc_pipeline.pipeline.versioning import steps_named
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
