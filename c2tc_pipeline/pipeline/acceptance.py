@@ -19,6 +19,7 @@ from c2tc_pipeline.storage.hashing import hash_file
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 
+_LOGGER = logging.getLogger(__name__)
 IN_FORCE_VARIABLE = "C2TC_CATALOGUE_IN_FORCE"
 _KEY, _KIND, _FILE = "catalogue/accepted", "catalogue", "catalog.yaml"
 
@@ -53,7 +54,15 @@ class Accepted:
 
 
 def accept(path: Path, root: str) -> Accepted:
-    """Return the catalogue in force for this process, with ``root`` as storage."""
+    """Return the catalogue in force for this process, with ``root`` as storage; that of the file if it can't be reached."""
+    try:
+        return _accept(path, root)
+    except OSError as error:
+        _LOGGER.warning("The storage could not be reached (%s), so the catalogue was not stored.", type(error).__name__)
+        return Accepted.of_file(path)
+
+
+def _accept(path: Path, root: str) -> Accepted:
     store, in_force = ArtefactStore(root), os.environ.get(IN_FORCE_VARIABLE)
     if in_force is not None and in_force.isdigit() and int(in_force) in store.versions(_KEY):
         return _stored(store, int(in_force), path)
@@ -63,7 +72,7 @@ def accept(path: Path, root: str) -> Accepted:
     except InputError as error:
         if not newest:
             raise
-        logging.getLogger(__name__).warning("%s The catalogue accepted last stays in force.", error)
+        _LOGGER.warning("%s The catalogue accepted last stays in force.", error)
         accepted = _stored(store, newest, path)
     else:
         if not newest or _stored(store, newest, path).digest != accepted.digest:

@@ -150,7 +150,7 @@ def in_between(step: str) -> list[str]:
 
 
 def partition_keys(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
-    """Return the parts of the store that a step of all tables fills; None stands for the leaderboard's only one."""
+    """Return the parts of the store that a step fills over all tables; None stands for the one of the leaderboard."""
     if step == LEADERBOARD:
         return [None]
     return [each.partition for spec in catalogue.values() for each in steps_named(step, spec)]

@@ -55,7 +55,7 @@ class SplitSettings(_Settings):
 class CondenseSettings(_Settings):
     """How a table is condensed; the README describes each setting.
 
-    Results do not depend on ``engine``, so that no version key does.
+    Results do not depend on ``engine``, so that no code version does.
     """
 
     seed: Seed = 0

@@ -21,7 +21,7 @@ from c2tc_pipeline_tests.pipeline.toy_pipeline import record_everything, toy_cat
 from c2tc_pipeline_tests.tools.load.catalogues import Tick, make_catalogue, sensor_ticks, step_begin
 
 SIZES = (1, 2, 4)
-STEPS = ("encoder", "encoded_table", "condensed_table", "report")
+STEPS = ("encoded_table", "condensed_table", "evaluation_scores")
 
 Looks = dict[str, Tick]
 
