@@ -54,7 +54,7 @@ class Accepted:
 
 
 def accept(path: Path, root: str) -> Accepted:
-    """Return the catalogue in force for this process, with ``root`` as storage; that of the file if it can't be reached."""
+    """Return the catalogue in force for this process; that of the file where the storage ``root`` can't be reached."""
     try:
         return _accept(path, root)
     except OSError as error:
