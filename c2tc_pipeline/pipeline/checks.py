@@ -55,9 +55,9 @@ def label_drift(
 ) -> dg.AssetCheckResult:
     """Compare the class shares of a delivery, from its metadata, with those of the last accepted one."""
     accepted = instance.fetch_materializations(TableStep(spec.name, "validated_table").key, _DELIVERIES_LOOKED_AT)
-    events = [record.asset_materialization for record in accepted.records]
-    # Equal bytes are the same delivery.
-    earlier = [event.metadata for event in events if event and event.metadata["source_version"].value != version]
+    recorded = [event.metadata for each in accepted.records if (event := each.asset_materialization) is not None]
+    # Equal bytes are the same delivery; what was recorded by hand names none.
+    earlier = [each for each in recorded if "source_version" in each and each["source_version"].value != version]
     if not earlier:
         return _warning("label_drift", True, "There is no accepted delivery before this one.")
     now, before = _class_shares(delivered), _class_shares(earlier[0])

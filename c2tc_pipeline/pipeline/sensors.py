@@ -217,8 +217,11 @@ def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
             context.update_cursor("")
             return dg.SkipReason("The catalogue is the one that was loaded.")
         problem = accepted.problem_now()
+        if problem is None and context.cursor == digest:
+            return dg.SkipReason("The catalogue changed and a reload did not load it; start the code server again.")
         if problem is None:
             refused = _reload()
+            context.update_cursor("" if refused else str(digest))
             return dg.SkipReason(refused or "The catalogue changed; the code location is being reloaded.")
         url = os.environ.get(WEBHOOK_VARIABLE, "").strip()
         if url and context.cursor != digest:

@@ -341,6 +341,7 @@ def test_a_changed_catalogue_is_reloaded_and_a_wrong_one_reported_once(
     assert "set C2TC_UI_URL" in tick()
     monkeypatch.setenv("C2TC_UI_URL", webhook.url.rpartition("/hooks")[0])
     assert "is being reloaded" in tick()
+    assert "start the code server again" in tick(), "it is asked once"
     assert webhook.paths[-1] == "/graphql"
     assert "reloadWorkspace" in webhook.received[-1]["query"]
 
