@@ -7,7 +7,7 @@ in the check's own words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -39,7 +39,7 @@ OF_EVALUATION_SCORES = {
 }
 
 
-def fits_schema(failures: Sequence[SchemaFailure], spec: TableSpec) -> dg.AssetCheckResult:
+def fits_schema(failures: list[SchemaFailure], spec: TableSpec) -> dg.AssetCheckResult:
     """Return whether a delivery is usable and fits the baseline."""
     return dg.AssetCheckResult(
         check_name="fits_schema",

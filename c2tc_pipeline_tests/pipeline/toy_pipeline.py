@@ -56,7 +56,7 @@ def every_step(catalogue: Catalogue) -> list[TableStep]:
 def toy_definitions(
     catalogue: Catalogue,
     *,
-    act: Callable[[TableStep], Mapping[str, object]] = lambda step: {},
+    act: Callable[[TableStep], Mapping[str, Any]] = lambda step: {},
     checks: Sequence[dg.AssetChecksDefinition] = (),
     sensors: Iterable[dg.SensorDefinition] = (),
     schedules: Iterable[dg.ScheduleDefinition] = (),
