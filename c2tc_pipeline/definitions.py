@@ -22,6 +22,8 @@ from c2tc_pipeline.pipeline.sensors import automation_sensor, catalogue_sensor, 
 from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions, CacheResource, DeviceResource
 from c2tc_pipeline.tables.catalogue import Catalogue
 
+_LOADED: dict[Any, dg.Definitions] = {}
+
 
 def build_defs(
     catalogue: Catalogue | Accepted | None = None,
@@ -76,7 +78,18 @@ def _storage() -> str:
     return os.environ.get("C2TC_STORAGE") or str(defaults.STORAGE)
 
 
+def loaded_defs() -> dg.Definitions:
+    """Return the definitions of the environment, built once a process for each catalogue in force."""
+    storage = _storage()
+    accepted = accept(_catalogue(), storage)
+    key = (accepted.catalogue.path, accepted.digest, storage)
+    if key not in _LOADED:
+        _LOADED.clear()
+        _LOADED[key] = build_defs(accepted, storage=storage)
+    return _LOADED[key]
+
+
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions; the catalogue is read when they load, not when this module is imported."""
-    return build_defs()
+    return loaded_defs()

@@ -1,7 +1,8 @@
 """The catalogue in force: one version for the code location and its runs, whatever happens to the file meanwhile.
 
-A code location accepts the file when it loads: a correct one is stored beside the artefacts and named in an environment
-variable, which the runs that it starts inherit and read. While the file is wrong, the last one accepted stays in force.
+A code location accepts the file when it loads: a correct one is stored beside the artefacts, and a copy below
+DAGSTER_HOME is named in an environment variable, which the runs that it starts inherit. While the file is wrong, the
+last one accepted stays in force.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.models import MODELS
+from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.hashing import hash_file
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
@@ -63,32 +66,46 @@ def accept(path: Path, root: str) -> Accepted:
 
 
 def _accept(path: Path, root: str) -> Accepted:
-    store, in_force = ArtefactStore(root), os.environ.get(IN_FORCE_VARIABLE)
-    if in_force is not None and in_force.isdigit() and int(in_force) in store.versions(_KEY):
-        return _stored(store, int(in_force), path)
+    copy = Path(os.environ.get(IN_FORCE_VARIABLE, ""))
+    if copy.is_file():
+        return _copied(copy, path)
+    store = ArtefactStore(root)
     newest = store.newest_version(_KEY)
+    stored = _stored(store, newest, path) if newest else None
     try:
         accepted = Accepted.of_file(path)
     except InputError as error:
-        if not newest:
+        if stored is None:
             raise
         _LOGGER.warning("%s The catalogue accepted last stays in force.", error)
-        accepted = _stored(store, newest, path)
+        accepted = stored
     else:
-        if not newest or _stored(store, newest, path).digest != accepted.digest:
+        if stored is None or stored.digest != accepted.digest:
             # Another code server may be faster with the same file.
             with suppress(LostRace):
                 store.publish(_KEY, lambda folder: shutil.copy(path, folder / _FILE), kind=_KIND)
-            newest = store.newest_version(_KEY)
-    os.environ[IN_FORCE_VARIABLE] = str(newest)
+    os.environ[IN_FORCE_VARIABLE] = str(_copy(store, accepted))
     return accepted
+
+
+def _copy(store: ArtefactStore, accepted: Accepted) -> Path:
+    """Copy an accepted catalogue to where this machine's runs find it without the storage; return its path."""
+    home = Path(os.environ.get("DAGSTER_HOME") or tempfile.gettempdir()).absolute()
+    copy = home / "catalogues" / f"{accepted.digest}.yaml"
+    if not copy.exists():
+        with store.fetch(_KEY, kind=_KIND) as folder:
+            Backend(copy.parent).put_if_absent(copy.name, (folder / _FILE).read_bytes())
+    return copy
+
+
+def _copied(copy: Path, path: Path) -> Accepted:
+    # Relative sources start at the file's own place.
+    return Accepted(Catalogue(path, dict(load_catalogue(copy))), _digest(copy))
 
 
 def _stored(store: ArtefactStore, version: int, path: Path) -> Accepted:
     with store.fetch(_KEY, version=version, kind=_KIND) as folder:
-        # Relative sources start at the file's own place.
-        tables = dict(load_catalogue(folder / _FILE))
-        return Accepted(Catalogue(path, tables), _digest(folder / _FILE))
+        return _copied(folder / _FILE, path)
 
 
 def _digest(path: Path) -> str | None:

@@ -54,9 +54,9 @@ _LOOKERS = 16
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
-# computes or opens anything, since threads and connections do not survive a fork.
+# starts threads or opens connections, which do not survive a fork.
 PRELOADED = (
-    "c2tc_pipeline.definitions",
+    "c2tc_pipeline.pipeline.preloaded",
     "c2tc_pipeline.clustering.kernels",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
