@@ -216,6 +216,8 @@ def _training_rows(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
         **options.of(of, kinds={"parquet"}),
         description="Rows to train models on, in the columns of the source with label and weight, drawn from the "
         "condensed rows and their spread.",
+        # Where both are made in one run, rows to train on do not wait for scores, which take much longer.
+        op_tags={"dagster/priority": "1"},
     )
     def training_rows(context: dg.AssetExecutionContext, condensed_table: CondensedTable):  # type: ignore[no-untyped-def]
         from c2tc_pipeline.condensation.expand import expanded_frame
