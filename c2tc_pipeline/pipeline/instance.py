@@ -163,7 +163,8 @@ def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[
     prepare_home(place.home)
     report("Starting the dashboard; this takes about half a minute.")
     # In a process group of its own, so that Ctrl-C reaches it and its children once, from here.
-    process = subprocess.Popen(_command(host, port), env=_environment(place), start_new_session=True)
+    environment = {"C2TC_UI_URL": f"http://{host}:{port}", **_environment(place)}
+    process = subprocess.Popen(_command(host, port), env=environment, start_new_session=True)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         while process.poll() is None and not _answers(host, port):

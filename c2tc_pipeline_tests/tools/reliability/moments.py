@@ -21,6 +21,7 @@ import dagster as dg
 import c2tc_pipeline
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.steps import Step
+from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.storage import artefact, backend, manifest
 from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.manifest import files_below
@@ -71,7 +72,7 @@ def _in_step(asset: str, *, begin: Callable[[], object], end: Callable[[], objec
 
 def _before_the_read(folder: Path, asset: str) -> None:
     def is_mine(keys: Any) -> bool:
-        return any(key.to_user_string() == asset for key in keys)
+        return any(TableStep.of_key(key).step == asset for key in keys)
 
     if asset == "raw_table":  # reads a source, and no other asset
         _hook(Step, "__init__", before=lambda self, step, *rest: is_mine([step.asset_key]) and die())
@@ -150,7 +151,7 @@ def _half_a_manifest(folder: Path, asset: str) -> None:
 def _after_the_event(folder: Path, asset: str) -> None:
     def die_at_mine(self: dg.DagsterInstance, event: Any, **options: Any) -> None:
         told = event.dagster_event
-        if told is not None and told.is_step_materialization and told.asset_key.to_user_string() == asset:
+        if told is not None and told.is_step_materialization and TableStep.of_key(told.asset_key).step == asset:
             die()
 
     _hook(dg.DagsterInstance, "handle_new_event", after=die_at_mine)
