@@ -14,11 +14,12 @@ import dagster as dg
 
 from c2tc_pipeline.common import defaults
 from c2tc_pipeline.evaluation.models import MODELS
+from c2tc_pipeline.pipeline.alerts import INTERVAL_SECONDS, alert_sensor
 from c2tc_pipeline.pipeline.assets import all_assets
 from c2tc_pipeline.pipeline.checks import all_checks
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.jobs import JOBS, nightly_schedules, step_executor
-from c2tc_pipeline.pipeline.sensors import automation_sensor, failure_sensor, source_sensor
+from c2tc_pipeline.pipeline.sensors import automation_sensor, interval_seconds, source_sensor
 from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions, CacheResource, DeviceResource
 from c2tc_pipeline.pipeline.versioning import Partitions
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
@@ -56,7 +57,11 @@ def build_defs(
         asset_checks=all_checks(options),
         jobs=JOBS,
         schedules=nightly_schedules(catalogue),
-        sensors=[source_sensor(catalogue), failure_sensor(), automation_sensor(dg.AssetSelection.all())],
+        sensors=[
+            source_sensor(catalogue),
+            alert_sensor(interval_seconds=interval_seconds(INTERVAL_SECONDS)),
+            automation_sensor(dg.AssetSelection.all()),
+        ],
         resources={
             "io_manager": StoreIOManager(root=storage),
             "cache": CacheResource(),

@@ -8,10 +8,10 @@ import pwd
 import shutil
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
+from c2tc_pipeline.cli.supervisor import Service
 from c2tc_pipeline.common.errors import InputError
 from deploy import preparing, probes
 from deploy.layout import HOST, Layout
@@ -20,48 +20,11 @@ from deploy.preparing import FILES, S3_SECRETS
 _WEED_PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc")
 
 
-@dataclass(frozen=True)
-class Service:
-    """One program that runs until it is stopped.
-
-    Parameters
-    ----------
-    name : str
-        For people, and for its log.
-    command : list of str
-        No secret in it: every user of the machine can read it.
-    environment : dict
-        The whole of it.
-    is_ready : callable
-        Polled until it is true; an InputError ends the waiting.
-    before, after : callable, optional
-        Done each time it is started: ahead of that, and once it is ready.
-    account : str, optional
-        The user to run as.
-    stop : Signals
-        What makes it end in order.
-    where : str
-        Its address, for people.
-    leaves : tuple of Path
-        Files that it leaves behind elsewhere than in the folder.
-    """
-
-    name: str
-    command: list[str]
-    environment: dict[str, str]
-    is_ready: Callable[[], bool]
-    before: Callable[[], None] = lambda: None
-    after: Callable[[], None] = lambda: None
-    account: str | None = None
-    stop: signal.Signals = signal.SIGTERM
-    where: str = ""
-    leaves: tuple[Path, ...] = ()
-
-
 def all_services(layout: Layout, workers: int, memory: str) -> list[Service]:
     """Return the services of a stack; Dask is among them if it is to have workers."""
     dask = _dask(layout, workers, memory) if workers else []
-    return [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
+    found = [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
+    return [replace(service, log=layout.logs / f"{service.name}.log") for service in found]
 
 
 def _postgres(layout: Layout) -> Service:
@@ -136,6 +99,9 @@ def _s3(layout: Layout) -> Service:
         before=lambda: preparing.write_identities(layout),
         after=lambda: preparing.make_bucket(layout),
         where=layout.addresses["AWS_ENDPOINT_URL_S3"],
+        # Asked to end, it answers no more, but waits 15 s for connections between its own parts; what was written is
+        # in the files then, so that a kill loses nothing.
+        stop_seconds=3.0,
         # Sockets by which its parts talk to each other; where they are can't be set.
         leaves=(
             Path(f"/tmp/seaweedfs-s3-grpc-{layout.ports['s3_grpc']}.sock"),
@@ -179,8 +145,8 @@ def _code(layout: Layout) -> Service:
     return Service(
         "code-server",
         [
-            *(sys.executable, "-m", "dagster", "code-server", "start", "-m", "c2tc_pipeline.definitions"),
-            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(FILES.parent)),
+            *(sys.executable, "-m", "c2tc_pipeline.pipeline.code_server", "-h", HOST, "-p", str(layout.ports["code"])),
+            *("-d", str(FILES.parent)),
         ],
         # Runs are its children. They read sources, whose credentials are in the caller's environment.
         layout.environment("C2TC_POSTGRES_PASSWORD", *S3_SECRETS, outer=os.environ),

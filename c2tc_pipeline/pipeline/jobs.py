@@ -46,6 +46,7 @@ STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
 # computes or opens anything, since threads and connections do not survive a fork.
 PRELOADED = (
+    "c2tc_pipeline.pipeline.step_processes",
     "c2tc_pipeline.definitions",
     "c2tc_pipeline.clustering.kernels",
     "matplotlib.backends.backend_agg",
