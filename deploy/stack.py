@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -53,24 +53,24 @@ def processes_file(layout: Layout) -> Path:
 
 @contextmanager
 def running_stack(
-    layout: Layout, *, ports: Mapping[str, int], workers: int, memory: str, report: Report
+    layout: Layout, *, ports: Mapping[str, int], report: Report, names: Container[str] | None = None
 ) -> Iterator[Stack]:
-    """Start all services in a folder, with free ports unless given, and stop them at the end of the block."""
+    """Start services in a folder, by default all, with free ports unless given; stop them at the end of the block."""
     with ExitStack() as stack:
         stack.enter_context(_locked(layout))
         end_leftovers(layout, report)
         layout.make(ports)
         running = Stack(layout, report)
-        services = all_services(layout, workers, memory)
+        services = [each for each in all_services(layout) if names is None or each.name in names]
         stack.callback(running.stop)
         for service in services:
             running.start(service)
         yield running
 
 
-def holder(layout: Layout) -> int | None:
+def holder(folder: Path) -> int | None:
     """Return the process that runs the stack of a folder, or None."""
-    path = _lock_file(layout)
+    path = _lock_file(folder)
     give_up = time.monotonic() + _NOTE_SECONDS
     while path.exists():
         with path.open("r") as lock:
@@ -83,7 +83,7 @@ def holder(layout: Layout) -> int | None:
                 if process is not None:
                     return process
         if time.monotonic() > give_up:
-            raise RuntimeError(f"A stack has {layout.folder}, but has not noted its process; try again.")
+            raise RuntimeError(f"A stack has {folder}, but has not noted its process; try again.")
         time.sleep(_NOTE_LOOK_SECONDS)
     return None
 
@@ -98,28 +98,28 @@ def _noted(note: str) -> int | None:
     return int(number)
 
 
-def take_down(layout: Layout) -> bool:
+def take_down(folder: Path) -> bool:
     """Ask the process that runs a stack to stop it, and wait until it has; tell whether there was one."""
-    process = holder(layout)
+    process = holder(folder)
     if process is None:
         return False
     os.kill(process, signal.SIGTERM)
     give_up = time.monotonic() + 10 * STOP_SECONDS
-    while holder(layout) == process:
+    while holder(folder) == process:
         if time.monotonic() > give_up:
-            raise RuntimeError(f"The stack of process {process} did not stop; see {layout.logs}.")
+            raise RuntimeError(f"The stack of process {process} did not stop; see the logs in {folder}.")
         time.sleep(POLL_SECONDS)
     return True
 
 
-def _lock_file(layout: Layout) -> Path:
-    return layout.folder / "stack.lock"
+def _lock_file(folder: Path) -> Path:
+    return folder / "stack.lock"
 
 
 @contextmanager
 def _locked(layout: Layout) -> Iterator[None]:
     layout.folder.mkdir(parents=True, exist_ok=True)
-    with _lock_file(layout).open("a+") as lock:
+    with _lock_file(layout.folder).open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

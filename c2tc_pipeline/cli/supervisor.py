@@ -59,7 +59,7 @@ class Service:
     keeps_children : bool, default=False
         Whether its children end by themselves after it was killed; those of others are killed with it.
     is_stale : callable, optional
-        Whether it is to be restarted; asked each second.
+        Whether it is to be restarted, given its process.
     """
 
     name: str
@@ -83,7 +83,7 @@ class _Running:
     service: Service
     process: subprocess.Popen[bytes]
     since: float = field(default_factory=time.monotonic)
-    pause: float = FIRST_PAUSE_SECONDS
+    pause: float = field(default_factory=lambda: FIRST_PAUSE_SECONDS)
     due: float | None = None
 
 
