@@ -125,6 +125,7 @@ class Layout:
             "C2TC_POSTGRES_DATABASE": "dagster",
             "C2TC_CODE_HOST": HOST,
             "C2TC_CODE_PORT": str(self.ports["code"]),
+            "C2TC_UI_URL": f"http://{HOST}:{self.ports['dashboard']}",
             "C2TC_DASK": f"dask://{HOST}:{self.ports['dask']}",
             "AWS_ENDPOINT_URL_S3": f"http://{HOST}:{self.ports['s3']}",
             "TMPDIR": str(self.temporary),

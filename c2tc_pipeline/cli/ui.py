@@ -71,7 +71,7 @@ def _services(place: Workplace, host: str, port: int) -> list[Service]:
     A code server whose daemon was killed ends once its runs have ended.
     """
     common = ["-m", "c2tc_pipeline.definitions", "--code-server-log-level", "error"]
-    environment = {**os.environ, **place.environment()}
+    environment = {"C2TC_UI_URL": f"http://{host}:{port}", **os.environ, **place.environment()}
     webserver = ["-m", "dagster_webserver", "-h", host, "-p", str(port), "--dagster-log-level", "error"]
     daemon = str(Path(sys.executable).with_name("dagster-daemon"))
     return [

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -25,6 +26,8 @@ from c2tc_pipeline.sources.location import without_secrets
 
 SOURCE_ALERTS = "*alerts"
 """The key in the cursor of the source sensor that no table can have."""
+RETRY_TAG = "c2tc/retry_follows"
+"""The tag of runs whose work a sensor launches again if they fail, so that their failures are not certain."""
 DASHBOARD_VARIABLE = "C2TC_UI_URL"
 INTERVAL_SECONDS = 30
 ALERTED_WARNINGS = frozenset({"label_drift", "accurate_enough", "quality_regression"})
@@ -40,6 +43,7 @@ _TABLES_SHOWN = 5
 # Dagster decides whether it retries a run just after the run's failure is stored.
 _DECISION_SECONDS = 60.0
 _CONDENSED = "condensed_table"
+_RATIO_STEP = re.compile(r"(.+?)_(\d+(?:_\d+)?)")
 _LOST = "The process of the run was lost: killed, out of memory, or ended with its machine or container."
 _INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
 _EVENTS = {
@@ -67,11 +71,18 @@ class Place(NamedTuple):
 
 
 def place_of(key: dg.AssetKey, partition: str | None, check: str | None = None) -> Place:
-    """Return the table, step and ratio of an asset ``[table, step]``, or of a shared asset partitioned by tables."""
-    if len(key.path) > 1:
-        return Place(key.path[0], key.path[-1], partition, check)
+    """Return the table, step and ratio of an asset.
+
+    Its key is ``[table, step]`` with the ratio as partition or at the end of the step, such as ``report`` and
+    ``condensed_table_0_01``; or that of an asset partitioned by tables, such as ``adult|0.01``.
+    """
+    *above, step = key.path
+    if above:
+        if found := _RATIO_STEP.fullmatch(step):
+            step, partition = found[1], found[2].replace("_", ".")
+        return Place("/".join(above), step, partition, check)
     table, _, ratio = (partition or "").partition("|")
-    return Place(table or None, key.path[-1], ratio or None, check)
+    return Place(table or None, step, ratio or None, check)
 
 
 @dataclass
@@ -217,28 +228,47 @@ def alert_sensor(
     return watch
 
 
-def report_sources(
-    instance: dg.DagsterInstance, state: Mapping[str, Any] | None, tables: Iterable[str], problems: Mapping[str, str]
+def report(
+    instance: dg.DagsterInstance,
+    state: Mapping[str, Any] | None,
+    problems: Mapping[Place, str | None],
+    *,
+    looks: int = 2,
 ) -> dict[str, Any]:
-    """Send alerts for sources that can't be read at two ticks in a row, and messages when they can be again.
+    """Send alerts for what a sensor finds wrong at some looks in a row, and messages when it is over.
 
-    ``problems`` says by table why its source can't be read. Returns the state to give at the next tick.
+    Parameters
+    ----------
+    instance : DagsterInstance
+        Where to look for the condensed table that stays in force.
+    state : mapping or None
+        What the call before returned.
+    problems : mapping
+        What is wrong with each place, None if nothing is.
+    looks : int, default=2
+        After how many looks in a row a problem is certain.
+
+    Returns
+    -------
+    dict
+        The state to give to the next call; JSON.
     """
     state = state or {}
-    alerts = Alerts(state)
-    for table in tables:
-        place = Place(table, "raw_table", None, "source")
-        if table not in problems:
+    alerts, before, seen = Alerts(state), state.get("seen", {}), {}
+    for place, problem in problems.items():
+        if problem is None:
             alerts.pass_(place)
-        elif table in state.get("problems", {}):
-            alerts.fail(place, problems[table], since=time.time())
+            continue
+        seen[place.cause] = before.get(place.cause, 0) + 1
+        if seen[place.cause] >= looks:
+            alerts.fail(place, problem, since=time.time())
     try:
         found = targets()
     except InputError:  # the alert sensor says so
         found = {}
     alerts.write(instance, found)
     alerts.deliver(found)
-    return {"problems": dict(problems), **alerts.dump()}
+    return {"seen": seen, **alerts.dump()}
 
 
 _ENDINGS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_SUCCESS)
@@ -268,7 +298,8 @@ def _take_runs(instance: dg.DagsterInstance, alerts: Alerts, position: int) -> i
             is_young = time.time() - record.timestamp < _DECISION_SECONDS
             if will_retry is None and is_young and instance.run_retries_enabled:
                 break
-            _take_run(instance, alerts, run, record.timestamp, is_certain=will_retry != "true")
+            is_certain = "true" not in (will_retry, run.tags.get(RETRY_TAG))
+            _take_run(instance, alerts, run, record.timestamp, is_certain=is_certain)
         position = record.storage_id
     return position
 
@@ -315,8 +346,9 @@ def _take_run(
             case dg.DagsterEventType.RUN_FAILURE if is_certain and not (is_explained or refused):
                 error = getattr(data, "error", None)
                 if not _is_interrupt(error):
-                    place = next(iter(unmade), Place(None, run.job_name, None))
-                    alerts.fail(place, _run_sentence(event.message, error), since=ended, run_id=run.run_id)
+                    first = {place.table: place for place in reversed(unmade)}
+                    for place in first.values() or [Place(None, run.job_name, None)]:
+                        alerts.fail(place, _run_sentence(event.message, error), since=ended, run_id=run.run_id)
 
 
 def _judge_freshness(instance: dg.DagsterInstance, alerts: Alerts, limits: Mapping[dg.AssetKey, timedelta]) -> None:
@@ -372,17 +404,15 @@ def _in_force(instance: dg.DagsterInstance, cause: Cause) -> str | None:
     """Say which condensed table stays in force while a table fails."""
     if cause.table is None or cause.level != "error":
         return None
-    ratio = next((ratio for ratio in cause.ratios if ratio), None)
-    for key, partition in (
-        (dg.AssetKey([cause.table, _CONDENSED]), ratio),
-        (dg.AssetKey(_CONDENSED), f"{cause.table}|{ratio}" if ratio else None),
-    ):
-        if len(key.path) == 1 and partition is None:
-            continue
-        wanted = dg.AssetRecordsFilter(key, asset_partitions=[partition] if partition else None)
-        for record in instance.fetch_materializations(wanted, limit=1).records:
-            return f"The condensed table of {_moment(record.timestamp)} stays in force."
-    return "There is no condensed table of it yet."
+    made = []
+    for key in instance.get_asset_keys(prefix=[cause.table]):
+        place = place_of(key, None)
+        if place.step == _CONDENSED and (place.ratio is None or not any(cause.ratios) or place.ratio in cause.ratios):
+            event = instance.get_latest_materialization_event(key)
+            made += [event.timestamp] if event is not None else []
+    if not made:
+        return "There is no condensed table of it yet."
+    return f"The condensed table of {_moment(max(made))} stays in force."
 
 
 def _sentence(failed: Any) -> str:

@@ -91,7 +91,8 @@ def main(arguments: list[str]) -> int:
                 for run_id in end_runs(instance, lost):
                     print(f"Ended run {run_id}, which was lost with an earlier code server.", flush=True)
                 lost = {}
-    return server.wait()
+    code = server.wait()
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

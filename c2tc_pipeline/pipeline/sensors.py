@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.alerts import SOURCE_ALERTS, report_sources
+from c2tc_pipeline.pipeline.alerts import SOURCE_ALERTS, Place, report
 from c2tc_pipeline.pipeline.ledger import Ingested, unreadable
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.catalogue import Catalogue
@@ -77,7 +77,8 @@ def source_sensor(catalogue: Catalogue) -> dg.SensorDefinition:
                 requests.append(dg.RunRequest(f"{name}:{fingerprint}:{ingested.event}", partition_key=name))
             else:
                 notes.append(f"{name}: its source holds the bytes that were ingested already.")
-        after[SOURCE_ALERTS] = report_sources(context.instance, before.get(SOURCE_ALERTS), list(catalogue), problems)
+        looked = {Place(name, "raw_table", None, "source"): problems.get(name) for name in catalogue}
+        after[SOURCE_ALERTS] = report(context.instance, before.get(SOURCE_ALERTS), looked)
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else " ".join(notes) or "No source changed.",

@@ -20,7 +20,7 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import alerts as alerts_module
 from c2tc_pipeline.pipeline import messages
-from c2tc_pipeline.pipeline.alerts import Alerts, Place, alert_sensor, place_of, report_sources
+from c2tc_pipeline.pipeline.alerts import Alerts, Place, alert_sensor, place_of, report
 from c2tc_pipeline.pipeline.messages import send, targets
 from c2tc_pipeline_tests.pipeline.live import Webhook, running_webhook
 
@@ -111,9 +111,11 @@ def told(webhook: Webhook) -> list[tuple[str, str]]:
     return [(message["text"], message["problem"]) for message in webhook.received]
 
 
-def test_place_of_both_forms_of_assets() -> None:
+def test_table_and_ratio_of_every_form_of_assets() -> None:
     assert place_of(dg.AssetKey(["adult", "report"]), None) == Place("adult", "report", None)
     assert place_of(dg.AssetKey(["adult", "scores"]), "0.01") == Place("adult", "scores", "0.01")
+    assert place_of(dg.AssetKey(["adult", "scores_0_001"]), None) == Place("adult", "scores", "0.001")
+    assert place_of(dg.AssetKey(["adult", "scores_1"]), None, "near") == Place("adult", "scores", "1", "near")
     assert place_of(dg.AssetKey("scores"), "adult|0.01", "near") == Place("adult", "scores", "0.01", "near")
     assert place_of(dg.AssetKey("raw_table"), "adult") == Place("adult", "raw_table", None)
     assert place_of(dg.AssetKey("leaderboard"), None) == Place(None, "leaderboard", None)
@@ -192,6 +194,19 @@ def test_a_lost_run_is_told_after_its_last_retry(operation: Operation, webhook: 
     operation.run("adult")
     operation.tick()
     assert [message["state"] for message in webhook.received] == ["failing", "over"]
+
+
+def test_a_run_that_a_sensor_launches_again_is_not_told_but_a_refused_delivery_is(
+    operation: Operation, webhook: Webhook
+) -> None:
+    operation.outcomes["adult/raw_table"] = InputError("The bucket can't be reached.")
+    operation.run("adult", **{alerts_module.RETRY_TAG: "true"})
+    operation.tick()
+    assert webhook.received == []
+    operation.outcomes["adult/raw_table"] = "fits_schema: column 'age' is absent"
+    operation.run("adult", **{alerts_module.RETRY_TAG: "true"})
+    operation.tick()
+    assert [message["check"] for message in webhook.received] == ["fits_schema"]
 
 
 def test_a_failure_waits_for_the_decision_on_its_retry(
@@ -287,15 +302,17 @@ def test_late_assets_are_told_once_and_when_they_are_made_again(
     assert [message["state"] for message in webhook.received] == ["failing", "over"]
 
 
-def test_a_source_that_is_gone_is_told_at_the_second_look(webhook: Webhook) -> None:
-    gone = {"adult": "The file adult.csv does not exist."}
+def test_what_a_sensor_finds_wrong_is_told_once_it_is_certain(webhook: Webhook) -> None:
+    source, other = (Place(table, "raw_table", None, "source") for table in ("adult", "bank"))
+    gone: dict[Place, str | None] = {source: "The file adult.csv does not exist.", other: None}
+    well: dict[Place, str | None] = {source: None, other: None}
+    state = None
     with dg.DagsterInstance.ephemeral() as instance:
-        state = None
-        for problems, messages_so_far in ((gone, 0), (gone, 1), (gone, 1), ({}, 2), ({}, 2)):
-            state = json.loads(json.dumps(report_sources(instance, state, ["adult", "bank"], problems)))
-            assert len(webhook.received) == messages_so_far
+        for problems, told_so_far in ((gone, 0), (well, 0), (gone, 0), (gone, 1), (gone, 1), (well, 2), (well, 2)):
+            state = json.loads(json.dumps(report(instance, state, problems)))
+            assert len(webhook.received) == told_so_far
     assert [message["state"] for message in webhook.received] == ["failing", "over"]
-    assert webhook.received[0]["problem"] == gone["adult"]
+    assert webhook.received[0]["problem"] == gone[source]
 
 
 MESSAGE = {"text": "adult: raw_table fails", "lines": ["<@everyone> & more"], "link": "https://ui.example.org/runs/1"}
