@@ -95,12 +95,15 @@ class Supervisor:
     folder : Path
         The working folder of the services.
     report : callable
-        Called with sentences for people.
+        Called with a sentence when a service is restarted.
+    progress : callable, optional
+        Called with a line when a service is ready or has stopped; ``report`` by default.
     """
 
-    def __init__(self, folder: Path, report: Report) -> None:
+    def __init__(self, folder: Path, report: Report, progress: Report | None = None) -> None:
         self._folder = folder
         self._report = report
+        self._progress = progress or report
         self._running: list[_Running] = []
 
     def start(self, service: Service) -> None:
@@ -117,7 +120,7 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
         service.after()
         seconds = time.monotonic() - running.since
-        self._report(f"{service.name:15} ready after {seconds:4.1f} s  {service.where}".rstrip())
+        self._progress(f"{service.name:15} ready after {seconds:4.1f} s  {service.where}".rstrip())
 
     def watch(self) -> None:
         """Restart services that end or are stale, and never return."""
@@ -133,7 +136,7 @@ class Supervisor:
             since, how = time.monotonic(), _end(running)
             self._running.pop()
             self.changed()
-            self._report(f"{running.service.name:15} {how} after {time.monotonic() - since:4.1f} s")
+            self._progress(f"{running.service.name:15} {how} after {time.monotonic() - since:4.1f} s")
 
     def changed(self) -> None:
         """Called after a process was started or has ended."""

@@ -44,7 +44,7 @@ def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[
         if runs_are_local(place.home):
             end_dead_runs(instance)
     report("Starting the dashboard; this takes about half a minute.")
-    supervisor = Supervisor(Path.cwd(), report)
+    supervisor = Supervisor(Path.cwd(), report, progress=lambda _: None)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for service in _services(place, host, port):
