@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from c2tc_pipeline.common.processes import end_with_parent
 
@@ -122,7 +123,7 @@ class Supervisor:
         seconds = time.monotonic() - running.since
         self._progress(f"{service.name:15} ready after {seconds:4.1f} s  {service.where}".rstrip())
 
-    def watch(self) -> None:
+    def watch(self) -> NoReturn:
         """Restart services that end or are stale, and never return."""
         while True:
             for running in self._running:

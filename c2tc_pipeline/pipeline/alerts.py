@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import dagster as dg
 
@@ -170,7 +170,9 @@ class Alerts:
 
     def deliver(self, found: Mapping[str, Deliver]) -> list[str]:
         """Send what was not delivered yet, oldest first; return why some of it was not."""
-        give_up, problems, left = time.monotonic() + _SENDING_SECONDS, {}, []
+        give_up = time.monotonic() + _SENDING_SECONDS
+        problems: dict[str, str] = {}
+        left: list[dict[str, Any]] = []
         for entry in self._outbox:
             remaining = []
             for name in (name for name in entry["to"] if name in found):
@@ -254,7 +256,8 @@ def report(
         The state to give to the next call; JSON.
     """
     state = state or {}
-    alerts, before, seen = Alerts(state), state.get("seen", {}), {}
+    alerts, before = Alerts(state), state.get("seen", {})
+    seen: dict[str, int] = {}
     for place, problem in problems.items():
         if problem is None:
             alerts.pass_(place)
@@ -271,7 +274,10 @@ def report(
     return {"seen": seen, **alerts.dump()}
 
 
-_ENDINGS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_SUCCESS)
+_ENDINGS: tuple[Literal[dg.DagsterEventType.RUN_FAILURE], Literal[dg.DagsterEventType.RUN_SUCCESS]] = (
+    dg.DagsterEventType.RUN_FAILURE,
+    dg.DagsterEventType.RUN_SUCCESS,
+)
 
 
 def _newest(instance: dg.DagsterInstance) -> int:
@@ -282,7 +288,8 @@ def _newest(instance: dg.DagsterInstance) -> int:
 
 def _take_runs(instance: dg.DagsterInstance, alerts: Alerts, position: int) -> int:
     """Record what runs that ended after a position made, checked and failed at; return the new position."""
-    records, complete_until = [], None
+    records: list[dg.EventLogRecord] = []
+    complete_until: int | None = None
     for ending in _ENDINGS:
         wanted = dg.RunStatusChangeRecordsFilter(ending, after_storage_id=position)
         page = instance.fetch_run_status_changes(wanted, _RUNS_AT_ONCE, ascending=True).records

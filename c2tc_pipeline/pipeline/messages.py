@@ -38,17 +38,21 @@ Deliver = Callable[[Message], None]
 def targets() -> dict[str, Deliver]:
     """Return where messages go by the environment, by name; an InputError says which variable is wrong."""
     found: dict[str, Deliver] = {}
-    if url := _variable(WEBHOOK_VARIABLE):
-        is_slack = urlsplit_or_none(url) == _SLACK_HOST
+    url = _variable(WEBHOOK_VARIABLE)
+    if url:
+        is_slack = _host(url) == _SLACK_HOST
         wanted = _variable(FORMAT_VARIABLE) or ("slack" if is_slack else "json")
         if wanted not in _FORMATS:
             raise InputError(f"{FORMAT_VARIABLE} is {wanted!r}; set it to one of: {', '.join(_FORMATS)}.")
-        found["webhook"] = partial(_post, url, as_slack if wanted == "slack" else dict)
-    if url := _variable(SMTP_VARIABLE):
+        found["webhook"] = (
+            (lambda message: post_json(url, as_slack(message))) if wanted == "slack" else partial(post_json, url)
+        )
+    server = _variable(SMTP_VARIABLE)
+    if server:
         to = [each.strip() for each in _variable(RECIPIENTS_VARIABLE).split(",") if each.strip()]
         if not to:
             raise InputError(f"{SMTP_VARIABLE} is set, but no recipient; set {RECIPIENTS_VARIABLE}.")
-        found["mail"] = partial(_mail, url, to, _variable(SENDER_VARIABLE) or to[0])
+        found["mail"] = partial(_mail, server, to, _variable(SENDER_VARIABLE) or to[0])
     return found
 
 
@@ -78,8 +82,7 @@ def _variable(name: str) -> str:
     return os.environ.get(name, "").strip()
 
 
-def urlsplit_or_none(url: str) -> str | None:
-    """Return the host of an address, or None where it has none."""
+def _host(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
     except ValueError:
@@ -93,11 +96,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _post(url: str, form: Callable[[Message], Mapping[str, Any]], message: Message) -> None:
+def post_json(url: str, message: Message) -> None:
+    """Post a JSON object; raise ConnectionError where a retry may help, InputError where it does not."""
     if not url.lower().startswith(("http://", "https://")):
         raise InputError("its address does not begin with http:// or https://")
     try:
-        body = json.dumps(form(message)).encode()
+        body = json.dumps(message).encode()
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_SECONDS):
             return

@@ -49,7 +49,7 @@ class Operation:
 
     def __init__(self, **sensor: Any) -> None:
         self.instance = dg.DagsterInstance.ephemeral()
-        self.outcomes: dict[str, Exception | str | None] = {}
+        self.outcomes: dict[str, BaseException | str | None] = {}
         self.sensor = alert_sensor(**sensor)
         self.cursor: str | None = None
         self.said = ""
@@ -66,7 +66,7 @@ class Operation:
 
         @dg.asset(key=[table, step], partitions_def=RATIOS if ratio else None)
         def made() -> int:
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, BaseException):
                 raise outcome
             return 1
 
