@@ -62,9 +62,9 @@ def test_runs_of_servers_that_are_gone_end_with_their_slots_and_others_go_on(tmp
 
 
 RUN = """
-import multiprocessing, sys, time
+import multiprocessing, os, time
 def step():
-    print(multiprocessing.current_process().pid, flush=True)
+    os.write(1, f"{os.getpid()}\\n".encode())  # at once, so that lines stay whole
     time.sleep(600)
 if __name__ == "__main__":
     context = multiprocessing.get_context("forkserver")
@@ -81,8 +81,10 @@ def test_steps_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "run.py"
     program.write_text(RUN)
     with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        steps = [psutil.Process(int(run.stdout.readline())) for _ in range(2)]
-        run.kill()
+        try:
+            assert run.stdout is not None
+            steps = [psutil.Process(int(run.stdout.readline())) for _ in range(2)]
+        finally:
+            run.kill()
     _, alive = psutil.wait_procs(steps, timeout=30)
     assert alive == []
