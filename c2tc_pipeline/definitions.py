@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from c2tc_pipeline.common import defaults
-from c2tc_pipeline.evaluation.models import MODELS
+from c2tc_pipeline.pipeline.acceptance import Accepted, accept
 from c2tc_pipeline.pipeline.alerts import INTERVAL_SECONDS, alert_sensor
 from c2tc_pipeline.pipeline.assets import all_assets
-from c2tc_pipeline.pipeline.checks import all_checks
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.jobs import JOBS, nightly_schedules, step_executor
-from c2tc_pipeline.pipeline.sensors import automation_sensor, interval_seconds, source_sensor
+from c2tc_pipeline.pipeline.jobs import all_jobs, nightly_schedules, step_executor
+from c2tc_pipeline.pipeline.sensors import automation_sensor, catalogue_sensor, interval_seconds, source_sensor
 from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions, CacheResource, DeviceResource
-from c2tc_pipeline.pipeline.versioning import Partitions
-from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
+from c2tc_pipeline.pipeline.versioning import TableStep
+from c2tc_pipeline.tables.catalogue import Catalogue
 
 
 def build_defs(
-    catalogue: Catalogue | None = None,
+    catalogue: Catalogue | Accepted | None = None,
     *,
     storage: str | None = None,
     retries: dg.RetryPolicy = RETRIES,
@@ -38,29 +39,27 @@ def build_defs(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from c2tc_pipeline.tables.spec import TableSpec
-    >>> adult = TableSpec(name="adult", source="adult.csv", label="income")
+    >>> adult = TableSpec(name="adult", source="adult.csv", label="income", ratios=[0.01])
     >>> defs = build_defs(Catalogue(Path("catalog.yaml"), {"adult": adult}), storage="memory://example")
     >>> sorted(key.to_user_string() for key in defs.resolve_all_asset_keys())[:3]
-    ['cluster_allocation', 'condensed_table', 'encoded_table']
+    ['adult/cluster_allocation_0_01', 'adult/condensed_table_0_01', 'adult/encoded_table']
     """
-    catalogue = catalogue or load_catalogue(os.environ.get("C2TC_CATALOGUE") or defaults.CATALOGUE)
-    for spec in catalogue.values():
-        for model in spec.evaluation.models:
-            MODELS.check(model)
-    storage = storage or os.environ.get("C2TC_STORAGE") or str(defaults.STORAGE)
-    partitions = Partitions.of(catalogue)
-    options = AssetOptions(catalogue, partitions, retries)
+    storage = storage or _storage()
+    if catalogue is None:
+        catalogue = accept(_catalogue(), storage)
+    accepted = catalogue if isinstance(catalogue, Accepted) else Accepted(catalogue, None)
+    catalogue = accepted.catalogue
+    jobs = all_jobs(catalogue)
     return dg.Definitions(
-        assets=all_assets(options),
-        asset_checks=all_checks(options),
-        jobs=JOBS,
+        assets=all_assets(AssetOptions(catalogue, retries)),
+        jobs=jobs,
         schedules=nightly_schedules(catalogue),
         sensors=[
-            source_sensor(catalogue),
-            alert_sensor(interval_seconds=interval_seconds(INTERVAL_SECONDS)),
-            automation_sensor(dg.AssetSelection.all()),
+            source_sensor(catalogue, jobs),
+            automation_sensor(catalogue, jobs),
+            catalogue_sensor(accepted),
+            alert_sensor(_fresh_within(catalogue), interval_seconds=interval_seconds(INTERVAL_SECONDS)),
         ],
         resources={
             "io_manager": StoreIOManager(root=storage),
@@ -70,6 +69,20 @@ def build_defs(
         },
         executor=step_executor(),
     )
+
+
+def _fresh_within(catalogue: Catalogue) -> dict[dg.AssetKey, timedelta]:
+    """Return after how long the raw table of each table is late, where the catalogue says so."""
+    hours = {name: spec.fresh_hours for name, spec in catalogue.items()}
+    return {TableStep(name, "raw_table").key: timedelta(hours=each) for name, each in hours.items() if each}
+
+
+def _catalogue() -> Path:
+    return Path(os.environ.get("C2TC_CATALOGUE") or defaults.CATALOGUE)
+
+
+def _storage() -> str:
+    return os.environ.get("C2TC_STORAGE") or str(defaults.STORAGE)
 
 
 @dg.definitions

@@ -31,8 +31,8 @@ VARIABLES: dict[str, tuple[str, str]] = {
 }
 """What each variable means, and what holds without it."""
 
-STACK_ONLY = {"C2TC_POSTGRES_ADMIN_PASSWORD", "C2TC_DASK"}
-"""Variables that the stack of one machine writes for itself."""
+STACK_ONLY = {"C2TC_POSTGRES_ADMIN_PASSWORD", "C2TC_DASK", "C2TC_CATALOGUE_IN_FORCE"}
+"""Variables that the stack of one machine, or a code location, sets for itself."""
 
 
 def reference() -> str:

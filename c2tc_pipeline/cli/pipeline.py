@@ -87,12 +87,12 @@ def run(
     for made in done:
         if made.folder is not None:
             console.print()
-            scores = read_results(place.store(), made.table, [*made.seconds])
+            scores = read_results(place.store(), made.table, made.ratios)
             for found in scores.values():
                 console.print(verdict(found), style="bold", markup=False)
             console.print(scores_table(made.table, scores))
             click.echo(f"Report: {made.folder / PAGE_NAME}")
-            for each in made.seconds:
+            for each in made.ratios:
                 click.echo(f"Condensed: {made.folder / repr(each) / 'condensed_original.parquet'}")
     failures = [failure for made in done for failure in made.failures] + board
     for failure in failures:
@@ -117,4 +117,5 @@ def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
 def _sentence(failure: RunEvent) -> str:
     if failure.mistake:
         return failure.text
-    return f"{failure.step or 'The run'} failed ({failure.text.rstrip('.')}); c2tc ui shows its log."
+    what = f"{failure.asset} of {failure.partition}" if failure.step else "The run"
+    return f"{what} failed ({failure.text.rstrip('.')}); c2tc ui shows its log."

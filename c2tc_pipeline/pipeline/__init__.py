@@ -1,4 +1,4 @@
-"""The pipeline in Dagster: assets, partitions, version keys, checks, automation and storage of artefacts.
+"""The pipeline in Dagster: assets for each table, code versions, checks, sensors and storage of artefacts.
 
 Only this package and ``definitions.py`` import dagster, and this file does not, so that commands start fast.
 """

@@ -1,8 +1,9 @@
-"""The assets in five groups: each reads its settings, calls the core, and describes the result.
+"""The assets, made for each table of the catalogue: each reads its settings, calls the core, and describes the result.
 
 Computation belongs to the core, not here. Core modules are imported in the steps, so that definitions load fast.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import dagster as dg
@@ -10,59 +11,93 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import metadata
+from c2tc_pipeline.pipeline import checks, metadata
 from c2tc_pipeline.pipeline.formats import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
-from c2tc_pipeline.pipeline.ledger import SOURCE_TAG
-from c2tc_pipeline.pipeline.steps import AssetOptions, baseline_schema
+from c2tc_pipeline.pipeline.records import REFUSED_TAG, SOURCE_TAG
+from c2tc_pipeline.pipeline.steps import EVALUATION_POOL, GPU_POOL, AssetOptions, baseline_schema
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep
 from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.blocks import Blocks
-from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures
+from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures, unfit
+from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.table import Table, learn_table
 
-# A table that has not changed for a week is worth a warning; after a month something is wrong.
-FRESHNESS = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_window=timedelta(days=7))
+Make = Callable[[AssetOptions, TableStep], dg.AssetsDefinition]
 
 
 def all_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
     """Return every asset of the pipeline, in the order in which they are made."""
-    groups = (_ingest, _encode, _condense, _evaluate, _report)
-    return [asset for group in groups for asset in group(options)]
+    tables = [asset for spec in options.catalogue.values() for asset in _table_assets(options, spec)]
+    return [*tables, _leaderboard(options, TableStep("", LEADERBOARD))]
 
 
-def _ingest(options: AssetOptions) -> list[dg.AssetsDefinition]:
-    """Return the assets that read a table, find the roles of its columns, and split its rows."""
+def _table_assets(options: AssetOptions, spec: TableSpec) -> list[dg.AssetsDefinition]:
+    once: dict[str, Make] = {
+        "raw_table": _raw_table,
+        "validated_table": _validated_table,
+        "encoder": _encoder,
+        "encoded_table": _encoded_table,
+        "report": _report,
+    }
+    at_each_ratio: dict[str, Make] = {
+        "cluster_allocation": _cluster_allocation,
+        "condensed_table": _condensed_table,
+        "training_rows": _training_rows,
+        "evaluation_scores": _evaluation_scores,
+    }
+    return [
+        *(make(options, TableStep(spec.name, name)) for name, make in once.items()),
+        *(
+            make(options, TableStep(spec.name, name, each))
+            for each in spec.ratios
+            for name, make in at_each_ratio.items()
+        ),
+    ]
 
+
+def _raw_table(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("raw_table", group="ingest", kinds={"pandas", "parquet"}),
-        partitions_def=options.partitions.datasets,
-        freshness_policy=FRESHNESS,
-        description="A table as its source delivered it. Its data version is the hash of the source's content.",
+        **options.of(of, kinds={"pandas", "parquet"}, checks=checks.OF_RAW_TABLE),
+        description="The table as its source delivered it. Its data version is the hash of the source's content.",
     )
     def raw_table(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
         with options.step(context) as step:
             blocks = Blocks.of_source(options.catalogue.resolve_source(step.spec))
             size = version_size(blocks.version)
+            failures = unfit(blocks, step.spec, baseline_schema(step.io_manager, step.spec))
+            described = metadata.of_blocks(blocks, step.spec.label)
             return step.result(
                 blocks,
                 version=blocks.digest,
-                tags={SOURCE_TAG: blocks.version},
+                tags={SOURCE_TAG: blocks.version, **({REFUSED_TAG: "true"} if failures else {})},
                 metadata={
-                    **metadata.of_blocks(blocks, step.spec.label),
+                    **described,
                     "source": blocks.shown,
                     "source_version": blocks.version,
                     **({} if size is None else {"source_bytes": size}),
                 },
+                checks=[
+                    checks.fits_schema(failures, step.spec),
+                    checks.label_drift(context.instance, step.spec, blocks.digest, described),
+                ],
             )
 
+    return raw_table
+
+
+def _validated_table(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
+    freshness = None
+    if (hours := options.catalogue[of.table].fresh_hours) is not None:
+        freshness = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
+
     @dg.asset(
-        **options.of("validated_table", group="ingest", kinds={"pandas", "parquet"}),
-        partitions_def=options.partitions.datasets,
+        **options.of(of, kinds={"pandas", "parquet"}),
+        freshness_policy=freshness,
         description="The table with a role for every column, a schema for later deliveries, and a side of the split "
-        "(train, validation or test) for every row.",
+        "(train, validation or test) for every row. A delivery that does not fit the schema is refused here.",
     )
     def validated_table(context: dg.AssetExecutionContext, raw_table: Blocks):  # type: ignore[no-untyped-def]
         with options.step(context) as step:
-            # The blocking check on raw_table has done so already, unless this asset was launched alone.
             if failures := fit_failures(raw_table, step.spec, baseline_schema(step.io_manager, step.spec)):
                 raise InputError(failure_sentence(failures, step.spec))
             table = learn_table(raw_table, label=step.spec.label, roles=step.spec.roles, split=step.spec.split)
@@ -72,22 +107,19 @@ def _ingest(options: AssetOptions) -> list[dg.AssetsDefinition]:
                     **metadata.of_blocks(raw_table, table.label),
                     **metadata.of_sides(table),
                     **metadata.of_notices(table.notices),
-                    **metadata.same_columns(raw_table.columns, "raw_table"),
+                    **metadata.same_columns(raw_table.columns, TableStep(of.table, "raw_table")),
                     "roles": metadata.roles_table(table.roles),
                     "baseline": baseline_of(step.spec),
-                    "source_version": step.io_manager.version_read("raw_table", step.partition) or "",
+                    "source_version": step.io_manager.version_read("raw_table", of.partition) or "",
                 },
             )
 
-    return [raw_table, validated_table]
+    return validated_table
 
 
-def _encode(options: AssetOptions) -> list[dg.AssetsDefinition]:
-    """Return the assets that fit the encoder and encode the training rows."""
-
+def _encoder(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("encoder", group="encode", kinds={"pytorch", "scikitlearn"}, gpu=True),
-        partitions_def=options.partitions.datasets,
+        **options.of(of, kinds={"pytorch", "scikitlearn"}, pool=GPU_POOL),
         description="The hybrid encoder (HCFE), fitted to the training rows; the autoencoder's weights are cached.",
     )
     def encoder(context: dg.AssetExecutionContext, validated_table: Table):  # type: ignore[no-untyped-def]
@@ -98,9 +130,12 @@ def _encode(options: AssetOptions) -> list[dg.AssetsDefinition]:
             fitted = fit_encoder(unfitted, validated_table)
             return step.result(fitted, metadata={**metadata.of_encoder(fitted), "device": step.device})
 
+    return encoder
+
+
+def _encoded_table(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("encoded_table", group="encode", kinds={"numpy"}),
-        partitions_def=options.partitions.datasets,
+        **options.of(of, kinds={"numpy"}),
         description="The training rows as numbers in [0, 1], sorted by class, with validation rows beside them.",
     )
     def encoded_table(  # type: ignore[no-untyped-def]
@@ -112,17 +147,14 @@ def _encode(options: AssetOptions) -> list[dg.AssetsDefinition]:
             rows = encode(encoder, validated_table, origin=validated_table.training_digest())
             chosen = step.spec.settings
             encoded = weigh_columns(rows, encoder, chosen.column_weights, seed=chosen.seed)
-            return step.result(encoded, metadata=metadata.of_encoded(encoded, encoder))
+            return step.result(encoded, metadata=metadata.of_encoded(encoded, encoder, _validated(of)))
 
-    return [encoder, encoded_table]
+    return encoded_table
 
 
-def _condense(options: AssetOptions) -> list[dg.AssetsDefinition]:
-    """Return the assets that allocate condensed rows to classes and compute them."""
-
+def _cluster_allocation(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("cluster_allocation", group="condense", kinds={"numpy", "scikitlearn"}, gpu=True),
-        partitions_def=options.partitions.grid,
+        **options.of(of, kinds={"numpy", "scikitlearn"}, pool=GPU_POOL),
         description="How many condensed rows each class gets (HFILS, or another allocator), over its loss curves.",
     )
     def cluster_allocation(context: dg.AssetExecutionContext, encoded_table: EncodedRows):  # type: ignore[no-untyped-def]
@@ -135,9 +167,12 @@ def _condense(options: AssetOptions) -> list[dg.AssetsDefinition]:
             plan = condenser.plan(encoded_table, clock=StageClock(step.progress))
             return step.result(plan, metadata={**metadata.of_plan(plan, encoded_table), **step.placement})
 
+    return cluster_allocation
+
+
+def _condensed_table(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("condensed_table", group="condense", kinds={"scikitlearn", "parquet"}, gpu=True),
-        partitions_def=options.partitions.grid,
+        **options.of(of, kinds={"scikitlearn", "parquet"}, pool=GPU_POOL, checks=checks.OF_CONDENSED_TABLE),
         description="The condensed rows: encoded, with label and weight; the source rows behind each; the same "
         "rows in the columns of the source.",
     )
@@ -155,28 +190,32 @@ def _condense(options: AssetOptions) -> list[dg.AssetsDefinition]:
             clock = StageClock(step.progress)
             condenser = make_condenser(step.spec, step.ratio, device=step.clustering_device)
             clusters = condenser.cluster(encoded_table, cluster_allocation, clock=clock)
-            plan, name = cluster_allocation, step.spec.name
             table = assemble(
                 validated_table,
                 encoder,
                 encoded_table,
-                plan,
+                cluster_allocation,
                 clusters,
                 condenser,
-                name=name,
+                name=step.spec.name,
                 clock=clock,
                 min_category_rows=step.spec.settings.min_category_rows,
             )
             refuse_repeated(table, step.spec)
-            return step.result(table, metadata={**metadata.of_condensed(table), **step.placement})
+            return step.result(
+                table,
+                metadata={**metadata.of_condensed(table, _validated(of)), **step.placement},
+                checks=[checks.few_repeated_rows(table, step.spec), checks.near_bound(table)],
+            )
 
+    return condensed_table
+
+
+def _training_rows(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("training_rows", group="condense", kinds={"parquet"}),
-        partitions_def=options.partitions.grid,
+        **options.of(of, kinds={"parquet"}),
         description="Rows to train models on, in the columns of the source with label and weight, drawn from the "
         "condensed rows and their spread.",
-        # Rows to train on do not wait for scores, which take much longer.
-        op_tags={"dagster/priority": "1"},
     )
     def training_rows(context: dg.AssetExecutionContext, condensed_table: CondensedTable):  # type: ignore[no-untyped-def]
         from c2tc_pipeline.condensation.expand import expanded_frame
@@ -184,17 +223,15 @@ def _condense(options: AssetOptions) -> list[dg.AssetsDefinition]:
         with options.step(context) as step:
             chosen = step.spec.settings
             rows = expanded_frame(condensed_table, chosen.expand_rows, random_state=chosen.seed)
-            return step.result(rows, metadata=metadata.of_training_rows(rows, condensed_table))
+            parent = TableStep(of.table, "condensed_table", of.ratio)
+            return step.result(rows, metadata=metadata.of_training_rows(rows, condensed_table, parent))
 
-    return [cluster_allocation, condensed_table, training_rows]
+    return training_rows
 
 
-def _evaluate(options: AssetOptions) -> list[dg.AssetsDefinition]:
-    """Return the assets that score models on the test rows, which no earlier asset uses."""
-
+def _evaluation_scores(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("evaluation_scores", group="evaluate", kinds={"pytorch", "scikitlearn"}, gpu=True),
-        partitions_def=options.partitions.grid,
+        **options.of(of, kinds={"pytorch", "scikitlearn"}, pool=EVALUATION_POOL, checks=checks.OF_EVALUATION_SCORES),
         description="What models learn from the condensed rows, from random rows and from the whole table: scores on "
         "test rows, and the number of random rows that a condensed row is worth.",
     )
@@ -209,49 +246,48 @@ def _evaluate(options: AssetOptions) -> list[dg.AssetsDefinition]:
         with options.step(context) as step:
             chosen = step.spec.evaluation
             trials = Trials(chosen.models, range(chosen.seeds), recipe=chosen.recipe, device=step.device)
-            scores = score_rows(
-                condensed_table,
-                rows_to_score(condensed_table, validated_table, encoded_table, trials),
-                trials,
-                cache=step.cache.cache,
-                listener=step.progress,
+            rows = rows_to_score(condensed_table, validated_table, encoded_table, trials)
+            scores = score_rows(condensed_table, rows, trials, cache=step.cache.cache, listener=step.progress)
+            return step.result(
+                scores,
+                metadata={**metadata.of_scores(scores), "device": step.device},
+                checks=[checks.accurate_enough(scores, step.spec)],
             )
-            return step.result(scores, metadata={**metadata.of_scores(scores), "device": step.device})
 
+    return evaluation_scores
+
+
+def _report(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
     @dg.asset(
-        **options.of("leaderboard", group="evaluate", kinds={"pandas"}),
-        ins={"evaluation_scores": dg.AssetIn(partition_mapping=dg.AllPartitionMapping())},
-        description="The scores of all tables and ratios side by side.",
+        **options.of(of, kinds={"html"}),
+        description="One self-contained page: pictures, allocation, scores by class, and the condensed rows.",
     )
-    def leaderboard(context: dg.AssetExecutionContext, evaluation_scores: dict[str, pd.DataFrame]):  # type: ignore[no-untyped-def]
-        from c2tc_pipeline.evaluation.averages import gather_scores
-
-        with options.step(context) as step:
-            board = gather_scores(step.used(evaluation_scores))
-            return step.result(board, metadata=metadata.of_leaderboard(board))
-
-    return [evaluation_scores, leaderboard]
-
-
-def _report(options: AssetOptions) -> list[dg.AssetsDefinition]:
-    """Return the asset that writes the page of a table over all its ratios."""
-
-    @dg.asset(
-        **options.of("report", group="report", kinds={"html"}),
-        partitions_def=options.partitions.datasets,
-        description="One self-contained page a table: pictures, allocation, scores by class, and the condensed rows.",
-    )
-    def report(  # type: ignore[no-untyped-def]
-        context: dg.AssetExecutionContext,
-        condensed_table: dict[str, CondensedTable],
-        evaluation_scores: dict[str, pd.DataFrame],
-    ):
+    def report(context: dg.AssetExecutionContext, **inputs):  # type: ignore[no-untyped-def]
         from c2tc_pipeline.reports.table_report import render_table_report
 
         with options.step(context) as step:
-            tables = {ratio: table for (_, ratio), table in step.used(condensed_table).items()}
-            scores = {ratio: frame for (_, ratio), frame in step.used(evaluation_scores).items()}
-            page = render_table_report(step.table, tables, scores)
+            tables = {ratio: table for (_, ratio), table in step.gathered(inputs, "condensed_table").items()}
+            scores = {ratio: frame for (_, ratio), frame in step.gathered(inputs, "evaluation_scores").items()}
+            page = render_table_report(of.table, tables, scores)
             return step.result(page, metadata=metadata.of_report(page, tables, scores))
 
-    return [report]
+    return report
+
+
+def _leaderboard(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
+    @dg.asset(
+        **options.of(of, kinds={"pandas"}),
+        description="The scores of all tables and ratios side by side.",
+    )
+    def leaderboard(context: dg.AssetExecutionContext, **inputs: pd.DataFrame | None):  # type: ignore[no-untyped-def]
+        from c2tc_pipeline.evaluation.averages import gather_scores
+
+        with options.step(context) as step:
+            board = gather_scores(step.gathered(inputs, "evaluation_scores"))
+            return step.result(board, metadata=metadata.of_leaderboard(board))
+
+    return leaderboard
+
+
+def _validated(of: TableStep) -> TableStep:
+    return TableStep(of.table, "validated_table")

@@ -18,12 +18,14 @@ from pydantic import PrivateAttr
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME, Format
+from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.storage.backend import split_root
 from c2tc_pipeline.storage.manifest import files_below, refusing_damage, relative_name
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 
 REPLACES_VERSION = "replaces_version"
 DATA_VERSION = "data_version"
+OPTIONAL = "optional"
 # Metadata of an asset that is stored with the version.
 KEPT = (DATA_VERSION, "baseline")
 
@@ -33,12 +35,17 @@ def artefact_key(asset: str, partition: str | None = None) -> str:
     return f"{asset}/{'all' if partition is None else partition}"
 
 
+def stored_as(key: dg.AssetKey) -> tuple[str, str | None]:
+    """Return the step and the part of the store of an asset; a key of one part is a step without a table."""
+    step = TableStep.of_key(key)
+    return step.step, step.partition
+
+
 class StoreIOManager(dg.ConfigurableIOManager):
     """Store the values of assets as versions below ``root``, a storage root; credentials come from the environment.
 
-    An input whose asset has a partition dimension that the consumer lacks is a dict by partition key, without those
-    that were never made; any other input is one value. An asset that returns the metadata ``replaces_version``, the
-    newest version when its step began, is not published if another run was faster.
+    An input that was never made is None if its metadata say ``optional``. An asset that returns the metadata
+    ``replaces_version``, the newest version when its step began, is not published if another run was faster.
     """
 
     root: str
@@ -65,8 +72,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
             )
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        asset = context.asset_key.to_user_string()
-        partition = str(context.asset_partition_key) if context.has_asset_partitions else None
+        asset, partition = stored_as(context.asset_key)
         key = artefact_key(asset, partition)
         sizes: dict[str, int] = {}
         with without_retry():
@@ -101,19 +107,15 @@ class StoreIOManager(dg.ConfigurableIOManager):
         )
 
     def load_input(self, context: dg.InputContext) -> Any:
-        asset = context.asset_key.to_user_string()
+        asset, partition = stored_as(context.asset_key)
         with without_retry():
             # Outside a step nothing is going to be made from it.
             if context.has_input_name:
                 self._begin(context.step_context)
-            if not context.has_asset_partitions:
-                return self.read(asset)
-            # Dagster keeps them in a set, whose order differs from process to process.
-            partitions = sorted(map(str, context.asset_partition_keys))
-            if not _spans_partitions(context):
-                return self.read(asset, partitions[0])
-            made = [each for each in partitions if self.store.latest(artefact_key(asset, each))]
-            return {partition: self.read(asset, partition) for partition in made}
+            is_optional = (context.definition_metadata or {}).get(OPTIONAL, False)
+            if is_optional and self.store.latest(artefact_key(asset, partition)) is None:
+                return None
+            return self.read(asset, partition)
 
     def read(self, asset: str, partition: str | None = None) -> Any:
         """Return the newest stored value, verified, for a reader that is no asset's input."""
@@ -137,7 +139,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
         """Record the version that a step replaces, unless an earlier input of the same attempt has done so."""
         attempt = (step.run_id, step.previous_attempt_count)
         for asset in step.get_output_asset_keys():
-            key = artefact_key(asset.to_user_string(), str(step.partition_key) if step.has_partition_key else None)
+            key = artefact_key(*stored_as(asset))
             if self._begun.get(key, (None, 0))[0] != attempt:
                 self._begun[key] = (attempt, self.store.newest_version(key))
 
@@ -156,22 +158,6 @@ def _output_metadata(context: dg.OutputContext, name: str) -> Any:
     """Return a metadata value of the asset, or None."""
     found = context.output_metadata.get(name)
     return None if found is None else found.value
-
-
-def _spans_partitions(context: dg.InputContext) -> bool:
-    """Return whether an input spans a partition dimension, even if that has one key now."""
-    if len(context.asset_partition_keys) != 1:
-        return True
-    # Outside a step there is no consumer, only the one requested partition.
-    return context.has_input_name and _dimensions(context.asset_partitions_def) > _dimensions(
-        context.step_context.entity_partitions_def
-    )
-
-
-def _dimensions(partitions: dg.PartitionsDefinition | None) -> int:
-    if isinstance(partitions, dg.MultiPartitionsDefinition):
-        return len(partitions.partitions_defs)
-    return 0 if partitions is None else 1
 
 
 @contextmanager

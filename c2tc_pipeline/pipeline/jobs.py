@@ -1,46 +1,57 @@
-"""Jobs, the executor of their steps, and nightly schedules that launch what is out of date.
+"""Jobs, the executor of their steps, and the runs that make what is out of date.
 
-A run has one partition key, so that assets partitioned by table and assets partitioned by table and ratio belong to
-separate jobs. There is one partition per run: ``BackfillPolicy.multi_run`` would put several into one, but in the
-pinned release of Dagster a run with a range of partitions records one data version and one set of tags for all of them,
-gives the verdicts of checks no partition, and fails as a whole when one table is bad.
+Of one delivery, a run of ``condense_job`` makes all up to the training rows, at every ratio, and a run of
+``report_job`` the scores and the report. They are two, because a run waits for all of its pools before it begins, and
+a delivery must not wait for the evaluation of another table.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.ledger import Ledger, changed_sources
-from c2tc_pipeline.pipeline.versioning import Partition
+from c2tc_pipeline.pipeline.alerts import RETRY_TAG
+from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep, steps_named
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.sources.source import version_size
+from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.catalogue import Catalogue
 
-# The assets of each job, parents first.
-INGEST = ("raw_table", "validated_table", "encoder", "encoded_table")
-CONDENSE = ("cluster_allocation", "condensed_table", "training_rows", "evaluation_scores")
-REPORT = ("report",)
-LEADERBOARD = ("leaderboard",)
-ASSETS = {"ingest_job": INGEST, "condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": LEADERBOARD}
+# The steps of each job, parents first.
+CONDENSE = (
+    "raw_table",
+    "validated_table",
+    "encoder",
+    "encoded_table",
+    "cluster_allocation",
+    "condensed_table",
+    "training_rows",
+)
+REPORT = ("evaluation_scores", "report")
+ASSETS = {"condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": (LEADERBOARD,)}
 DESCRIPTIONS = {
-    "ingest_job": "Read, check, split and encode one table.",
-    "condense_job": "Condense one table to one ratio, draw training rows from it, and score models trained on them.",
-    "report_job": "Write the page of one table, over all its ratios.",
+    "condense_job": "Read, check, split and encode tables, condense them to each ratio, and draw training rows.",
+    "report_job": "Score models trained on condensed tables, and write the page of each table.",
     "leaderboard_job": "Compare the scores of all tables and ratios.",
 }
 # Late enough for the job before to have ended in most nights; what comes later is found the night after.
-NIGHTLY = {
-    "ingest_job": "0 1 * * *",
-    "condense_job": "0 2 * * *",
-    "report_job": "0 5 * * *",
-    "leaderboard_job": "30 5 * * *",
-}
-JOBS = tuple(
-    dg.define_asset_job(name, dg.AssetSelection.assets(*assets), description=DESCRIPTIONS[name])
-    for name, assets in ASSETS.items()
-)
+NIGHTLY = {"condense_job": "0 1 * * *", "report_job": "0 5 * * *", "leaderboard_job": "30 5 * * *"}
 UNFINISHED = [dg.DagsterRunStatus[name] for name in ("NOT_STARTED", "QUEUED", "STARTING", "STARTED", "CANCELING")]
+
+# Small tables share runs, whose start takes longer than their work.
+SMALL_BYTES = 5_000_000
+SMALL_TABLES_A_RUN = 10
+# A tick that submits more would keep the others waiting; the next one goes on.
+MAX_RUNS_A_TICK = 10
+# Looking at a source on S3 or in a database takes a round trip.
+_LOOKERS = 16
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
@@ -78,12 +89,121 @@ def step_executor() -> dg.ExecutorDefinition:
     return _EXECUTORS[wanted]
 
 
-def nightly_schedules(catalogue: Catalogue) -> list[dg.ScheduleDefinition]:
-    """Return a schedule for each job that launches what is out of date; all are off until turned on.
+def all_jobs(catalogue: Catalogue) -> list[Any]:
+    """Return the jobs over all tables; a run selects those that it makes."""
+    return [
+        dg.define_asset_job(name, dg.AssetSelection.assets(*job_keys(name, catalogue)), description=DESCRIPTIONS[name])
+        for name in ASSETS
+    ]
 
-    A run begins with the first of the job's assets that is out of date for its partition. A partition whose run fails
-    stays out of date and is launched again the next night.
+
+def job_keys(job: str, catalogue: Catalogue) -> list[dg.AssetKey]:
+    """Return the assets of a job."""
+    if job == "leaderboard_job":
+        return [TableStep("", LEADERBOARD).key]
+    return [each.key for name in ASSETS[job] for spec in catalogue.values() for each in steps_named(name, spec)]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Steps of one table to make in a run of one job.
+
+    ``reason`` is another one when anything changed that they are made from or by. While it is the same, they are tried
+    a limited number of times, also if they succeed: the code of runs may be another one than that of the sensors.
     """
+
+    job: str
+    table: str
+    steps: tuple[TableStep, ...]
+    reason: str
+    after: int
+    attempt: int = 0
+    is_last: bool = True
+
+
+def work_of(records: Records, table: str, job: str, *, delivered: str = "") -> Work | None:
+    """Return what a job has to make of a table, or None; ``delivered`` is the fingerprint of a changed source.
+
+    ``report_job`` makes the scores of ratios that are up to date, and the report if they or others are new to it.
+    """
+    found = records.out_of_date(table, delivered=bool(delivered))
+    if job == "report_job":
+        waiting = {each.ratio for each in found if each.step in CONDENSE}
+        found = [each for each in found if each.step == "evaluation_scores" and waiting.isdisjoint({None, each.ratio})]
+        report = TableStep(table, "report")
+        if found or (records.available(report) and not records.is_current(report)):
+            found = [*found, report]
+    chosen = [step for step in found if step.step in ASSETS[job]]
+    if not chosen:
+        return None
+    reason = hash_json([job, delivered, records.reason(chosen)])
+    return Work(job, table, tuple(chosen), reason, after=records.newest_event(chosen))
+
+
+def leaderboard_due(records: Records) -> bool:
+    """Return whether there are scores that the leaderboard does not show."""
+    step = TableStep("", LEADERBOARD)
+    return bool(records.available(step)) and not records.is_current(step)
+
+
+LEADERBOARD_RUN = dg.RunRequest(job_name="leaderboard_job", asset_selection=[TableStep("", LEADERBOARD).key])
+
+
+def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | None]) -> Iterator[dg.RunRequest]:
+    """Yield runs: small tables share one, any other has its own."""
+    for batch in _batches(work, records, sizes):
+        tables = [each.table for each in batch]
+        yield dg.RunRequest(
+            # The same one is not launched twice if a tick is interrupted and repeated.
+            run_key=hash_json([[each.reason, each.after, each.attempt] for each in batch]),
+            job_name=batch[0].job,
+            asset_selection=[step.key for each in batch for step in each.steps],
+            tags={"c2tc/tables": ", ".join(tables), **({} if batch[0].is_last else {RETRY_TAG: "true"})},
+        )
+
+
+def _batches(work: Iterable[Work], records: Records, sizes: Mapping[str, int | None]) -> Iterator[list[Work]]:
+    small: dict[tuple[str, bool], list[Work]] = {}
+    for each in work:
+        size = sizes[each.table] if each.table in sizes else _ingested_size(records, each.table)
+        if size is None or size > SMALL_BYTES:
+            yield [each]
+            continue
+        waiting = small.setdefault((each.job, each.is_last), [])
+        waiting.append(each)
+        if len(waiting) == SMALL_TABLES_A_RUN:
+            yield small.pop((each.job, each.is_last))
+    yield from small.values()
+
+
+def _ingested_size(records: Records, table: str) -> int | None:
+    fingerprint = (records.tags(TableStep(table, "raw_table")) or {}).get(SOURCE_TAG)
+    return None if fingerprint is None else version_size(fingerprint)
+
+
+def busy_tables(instance: dg.DagsterInstance, catalogue: Catalogue) -> set[str]:
+    """Return the tables of which an unfinished run, however launched, makes something; the leaderboard's is empty."""
+    busy: set[str] = set()
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
+        busy |= {TableStep.of_key(key).table for key in run.asset_selection} if run.asset_selection else {*catalogue}
+    return busy
+
+
+def fingerprints(catalogue: Catalogue) -> dict[str, str | InputError | OSError]:
+    """Return the fingerprint of each table's source, or why it can't be had."""
+
+    def look(table: str) -> str | InputError | OSError:
+        try:
+            return open_source(catalogue.resolve_source(catalogue[table])).version()
+        except (InputError, OSError) as error:
+            return error
+
+    with ThreadPoolExecutor(_LOOKERS) as pool:
+        return dict(zip(catalogue, pool.map(look, catalogue), strict=True))
+
+
+def nightly_schedules(catalogue: Catalogue) -> list[dg.ScheduleDefinition]:
+    """Return a schedule for each job that launches what is out of date, and what failed; all are off."""
     return [_nightly(job, catalogue) for job in NIGHTLY]
 
 
@@ -97,37 +217,34 @@ def _nightly(job: str, catalogue: Catalogue) -> dg.ScheduleDefinition:
         description=f"{DESCRIPTIONS[job]} Every night, where something is out of date.",
     )
     def launch(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        work = Ledger(context.instance, catalogue).work(ASSETS[job])
-        problems: list[str] = []
-        if job == "ingest_job":
-            changed, problems = changed_sources(context.instance, catalogue)
-            work |= dict.fromkeys(changed, INGEST)
-        for problem in problems:
-            context.log.warning(problem)
-        running = _running(context.instance, job)
-        requests = [
-            dg.RunRequest(
-                # Dagster compares the keys of one tick: one that is repeated after a crash launches nothing twice.
-                run_key=f"{partition or 'all'}:{chosen[0]}",
-                partition_key=partition,
-                asset_selection=[dg.AssetKey(asset) for asset in chosen],
-            )
-            for partition, chosen in work.items()
-            if partition not in running
-        ]
-        if requests:
-            return requests
-        waiting = [f"{partition or 'all'}: its run has not ended yet." for partition in work]
-        return dg.SkipReason(" ".join([*(waiting or ["Everything is up to date."]), *problems]))
+        records = Records(context.instance, catalogue)
+        if job == "leaderboard_job":
+            return [LEADERBOARD_RUN] if leaderboard_due(records) else dg.SkipReason("Everything is up to date.")
+        busy = busy_tables(context.instance, catalogue)
+        found = fingerprints(catalogue) if job == "condense_job" else {}
+        work = [_nightly_work(records, job, table, found.get(table), context.log.warning) for table in catalogue]
+        launched = [*requests((each for each in work if each and each.table not in busy), records, {})]
+        if launched:
+            return launched
+        waiting = [f"{each.table}: its run has not ended yet." for each in work if each]
+        return dg.SkipReason(" ".join(waiting or ["Everything is up to date."]))
 
     return launch
 
 
-def _running(instance: dg.DagsterInstance, job: str) -> set[Partition]:
-    """Return the partitions for which an unfinished run, however launched, makes some of a job's assets."""
-    keys = {dg.AssetKey(asset) for asset in ASSETS[job]}
-    return {
-        run.tags.get("dagster/partition")
-        for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
-        if run.job_name == job or keys & (run.asset_selection or set())
-    }
+def _nightly_work(
+    records: Records,
+    job: str,
+    table: str,
+    fingerprint: str | InputError | OSError | None,
+    warn: Callable[[str], object],
+) -> Work | None:
+    delivered = ""
+    try:
+        if isinstance(fingerprint, InputError | OSError):
+            raise fingerprint
+        if fingerprint is not None and records.source_changed(table, fingerprint):
+            delivered = fingerprint
+    except (InputError, OSError) as error:
+        warn(f"{table}: {unreadable(error)}")
+    return work_of(records, table, job, delivered=delivered)

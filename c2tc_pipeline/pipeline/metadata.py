@@ -15,6 +15,7 @@ import pandas as pd
 
 from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.pipeline.formats import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
+from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.roles import ColumnRole
 from c2tc_pipeline.tables.schema import SchemaFailure
@@ -31,6 +32,12 @@ CLASS_SHARES = "class_shares"
 _CLASSES_SHOWN = 200
 _ROWS_SHOWN = 10
 _COLUMNS_SHOWN = 500
+_DIGITS = 4
+
+
+def rounded(value: Any) -> Any:
+    """Return a float with four significant digits, and anything else as it is."""
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 def of_blocks(blocks: Blocks, label: str) -> Metadata:
@@ -81,7 +88,7 @@ def roles_table(roles: Mapping[str, ColumnRole]) -> dg.MetadataValue[Any]:
     return _table([dict(zip(names, row, strict=True)) for row in shown[:_COLUMNS_SHOWN]])
 
 
-def same_columns(columns: Sequence[str], parent: str) -> Metadata:
+def same_columns(columns: Sequence[str], parent: TableStep) -> Metadata:
     """Return the lineage of columns that have the same names in a parent."""
     return _lineage({name: [(parent, name)] for name in columns[:_COLUMNS_SHOWN]})
 
@@ -104,7 +111,7 @@ def of_encoder(encoder: TableEncoder) -> Metadata:
     return found
 
 
-def of_encoded(encoded: EncodedRows, encoder: TableEncoder) -> Metadata:
+def of_encoded(encoded: EncodedRows, encoder: TableEncoder, parent: TableStep) -> Metadata:
     """Return size, schema and lineage of the encoded rows."""
     columns = [dg.TableColumn(name, "float32") for name in encoded.names[:_COLUMNS_SHOWN]]
     weights = (
@@ -124,7 +131,7 @@ def of_encoded(encoded: EncodedRows, encoder: TableEncoder) -> Metadata:
         "validation_rows": 0 if encoded.validation is None else len(encoded.validation[0]),
         **_lineage(
             {
-                name: [("validated_table", column) for column in columns]
+                name: [(parent, column) for column in columns]
                 for name, columns in list(encoder.sources().items())[:_COLUMNS_SHOWN]
             }
         ),
@@ -158,7 +165,7 @@ def of_plan(plan: AllocationPlan, encoded: EncodedRows) -> Metadata:
     }
 
 
-def of_condensed(table: CondensedTable) -> Metadata:
+def of_condensed(table: CondensedTable, parent: TableStep) -> Metadata:
     """Return sizes, objective, bound and pictures of a condensed table, and its first rows."""
     from c2tc_pipeline.reports.exhibits import projection_exhibit, shares_exhibit
 
@@ -177,7 +184,7 @@ def of_condensed(table: CondensedTable) -> Metadata:
         "seconds_by_stage": dg.MetadataValue.json({name: round(s, 3) for name, s in summary["seconds"].items()}),
         "rows_shown": dg.MetadataValue.md(_rows_markdown(table)),
         **of_notices(table.notices),
-        **_lineage({str(name): [("validated_table", str(name))] for name in table.original.columns[:_COLUMNS_SHOWN]}),
+        **same_columns([str(name) for name in table.original.columns], parent),
         **_pictures(
             {
                 "class_shares_picture": shares_exhibit(table.classes, table.class_rows, counts),
@@ -190,7 +197,7 @@ def of_condensed(table: CondensedTable) -> Metadata:
     return found
 
 
-def of_training_rows(rows: pd.DataFrame, table: CondensedTable) -> Metadata:
+def of_training_rows(rows: pd.DataFrame, table: CondensedTable, parent: TableStep) -> Metadata:
     """Return size and schema of rows drawn from a condensed table, and how many rows each of these gave."""
     columns = [dg.TableColumn(str(name), str(dtype)) for name, dtype in rows.dtypes.items()][:_COLUMNS_SHOWN]
     return {
@@ -198,7 +205,7 @@ def of_training_rows(rows: pd.DataFrame, table: CondensedTable) -> Metadata:
         "dagster/column_schema": dg.TableSchema(columns),
         "rows_out": len(table),
         "rows_per_condensed_row": round(len(rows) / len(table), 1),
-        **_lineage({str(name): [("condensed_table", str(name))] for name in table.original.columns[:_COLUMNS_SHOWN]}),
+        **same_columns([str(name) for name in table.original.columns], parent),
     }
 
 
@@ -295,9 +302,8 @@ def _plain(value: Any) -> str | int | float | bool:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _lineage(behind: Mapping[str, Sequence[tuple[str, str]]]) -> Metadata:
+def _lineage(behind: Mapping[str, Sequence[tuple[TableStep, str]]]) -> Metadata:
     deps = {
-        name: [dg.TableColumnDep(dg.AssetKey(asset), column) for asset, column in columns]
-        for name, columns in behind.items()
+        name: [dg.TableColumnDep(parent.key, column) for parent, column in columns] for name, columns in behind.items()
     }
     return {"dagster/column_lineage": dg.TableColumnLineage(deps)}

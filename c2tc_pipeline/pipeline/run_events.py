@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from c2tc_pipeline.pipeline.versioning import TableStep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +35,7 @@ _PARTITION_WIDTH = 15
 
 @dataclass(frozen=True)
 class RunEvent:
-    """An event of a step, which is an asset, or an asset and a check.
+    """An event of a step, which has the name of its op.
 
     ``started`` and ``ended`` come with every step; ``made`` is the end of a step that made an asset; ``kept`` an asset
     that is up to date; ``warned`` a failed check that stops nothing; ``retrying`` a failed step that is retried;
@@ -47,7 +49,18 @@ class RunEvent:
     seconds: float = 0.0
     cached: bool = False
     mistake: bool = False
-    partition: str = ""
+    check: str = ""
+
+    @property
+    def asset(self) -> str:
+        """The name of the step without its table and ratio, with the check if it is of one."""
+        name = TableStep.of_op(self.step).step
+        return f"{name}: {self.check}" if self.check else name
+
+    @property
+    def partition(self) -> str:
+        """The table, and the ratio."""
+        return TableStep.of_op(self.step).partition or ""
 
 
 class RunWatch(logging.Handler):
@@ -55,16 +68,14 @@ class RunWatch(logging.Handler):
 
     def __init__(self, listener: Callable[[RunEvent], object]) -> None:
         super().__init__()
-        self._listener = lambda event: listener(replace(event, partition=self._partition))
+        self._listener = listener
         self.interrupted = False
-        self.begin("")
+        self.begin()
 
-    def begin(self, partition: str) -> None:
-        """Reset the state for the next run, which is of this partition."""
-        self._partition = partition
+    def begin(self) -> None:
+        """Reset the state for the next run."""
         self.failures: list[RunEvent] = []
         self._cached: dict[str, bool] = {}
-        self._refusals: dict[str, str] = {}
 
     def as_logger(self) -> dg.LoggerDefinition:
         """Return the logger that hands the events of a run to this handler."""
@@ -118,15 +129,13 @@ class RunWatch(logging.Handler):
     def _handle_check(self, step: str, check: Any) -> None:
         if check.passed:
             return
-        text = check.description or f"The check {check.check_name} failed."
-        if check.blocking:
-            self._refusals[step] = text
-        else:
-            self._listener(RunEvent("warned", f"{check.asset_key.to_user_string()}: {check.check_name}", text))
+        # One that stops a table is reported by the step that refuses it.
+        if check.severity == dg.AssetCheckSeverity.WARN:
+            text = check.description or f"The check {check.check_name} failed."
+            self._listener(RunEvent("warned", step, text, check=check.check_name))
 
     def _handle_failure(self, step: str, error: Any) -> None:
-        refusal = self._refusals.get(step)
-        sentence, mistake = _explain(error) if refusal is None else (refusal, True)
+        sentence, mistake = _explain(error)
         failed = RunEvent("failed", step, sentence, mistake=mistake)
         self.failures.append(failed)
         self._listener(failed)
@@ -204,7 +213,7 @@ class RunLines:
 
     def __call__(self, event: RunEvent) -> None:
         """Print an event."""
-        name, text, partition = escape(event.step), escape(event.text), escape(event.partition)
+        name, text, partition = escape(event.asset), escape(event.text), escape(event.partition)
         columns = f"{name:<{_NAME_WIDTH}} {partition:<{_PARTITION_WIDTH}}"
         if event.kind in ("started", "ended", "made", "failed"):
             self._show(f"{name} {partition}" if event.kind == "started" else None)

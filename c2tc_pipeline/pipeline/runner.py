@@ -1,12 +1,11 @@
 """``c2tc run``: run the jobs in this process, on the instance that the dashboard shows, and export their results.
 
-What is up to date, by the definition in :mod:`c2tc_pipeline.pipeline.ledger`, is not made again unless forced.
+What is up to date, by the definition in :mod:`c2tc_pipeline.pipeline.records`, is not made again unless forced.
 """
 
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -22,9 +21,9 @@ from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME, ROWS_NAME
 from c2tc_pipeline.pipeline.instance import Workplace, end_dead_runs, open_instance, runs_are_local
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.jobs import ASSETS
-from c2tc_pipeline.pipeline.ledger import Ingested, Ledger, guarded
+from c2tc_pipeline.pipeline.records import REFUSED_TAG, Records
 from c2tc_pipeline.pipeline.run_events import RunEvent, RunWatch
-from c2tc_pipeline.pipeline.versioning import Partition, Partitions
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep, table_steps
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.storage.artefact import check_target, publish_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
@@ -47,10 +46,10 @@ RunListener = Callable[[RunEvent], object]
 
 @dataclass
 class TableRun:
-    """The outcome of one table: seconds for each ratio that is available, failures, and the folder of its results."""
+    """The outcome of one table: ratios that are available, failures, and the folder of its results."""
 
     table: str
-    seconds: dict[float, float] = field(default_factory=dict)
+    ratios: list[float] = field(default_factory=list)
     failures: list[RunEvent] = field(default_factory=list)
     folder: Path | None = None
 
@@ -84,26 +83,21 @@ def run_tables(
                 export_results(store, catalogue[table], out / table)
                 made.folder = out / table
             done.append(made)
-        board = jobs.run("leaderboard_job", None) if any(made.seconds for made in done) else []
-    return done, board
+        board = [TableStep("", LEADERBOARD)] if any(made.ratios for made in done) else []
+        failures = jobs.run("leaderboard_job", board)
+    return done, failures
 
 
 def _run_table(jobs: _Jobs, table: str, ratios: Sequence[float]) -> tuple[TableRun, bool]:
     """Run the jobs of one table; also return whether it has a report."""
     made = TableRun(table)
-    made.failures = jobs.run("ingest_job", table)
-    if made.failures:
+    made.failures = jobs.run("condense_job", jobs.steps("condense_job", table, ratios))
+    condensed = [each for each in ratios if jobs.is_made(TableStep(table, "training_rows", each))]
+    if not condensed or any(TableStep.of_op(each.step).ratio is None for each in made.failures):
         return made, False
-    for ratio in ratios:
-        started = time.perf_counter()
-        failures = jobs.run("condense_job", Partitions.cell_key(table, ratio))
-        if failures:
-            made.failures += failures
-        else:
-            made.seconds[ratio] = time.perf_counter() - started
-    unreported = jobs.run("report_job", table) if made.seconds else []
-    made.failures += unreported
-    return made, bool(made.seconds) and not unreported
+    made.failures += jobs.run("report_job", jobs.steps("report_job", table, condensed))
+    made.ratios = [each for each in condensed if jobs.is_made(TableStep(table, "evaluation_scores", each))]
+    return made, bool(made.ratios) and jobs.is_made(TableStep(table, "report"))
 
 
 class _Jobs:
@@ -121,19 +115,28 @@ class _Jobs:
         self._instance = instance
         self._force = force
 
-    def run(self, job: str, partition: Partition) -> list[RunEvent]:
-        """Make what is out of date of a job's partition, and return the failures."""
-        self._watch.begin(partition or "")
-        wanted = ASSETS[job] if self._force else self._out_of_date(job, partition)
-        for asset in ASSETS[job][: len(ASSETS[job]) - len(wanted)]:
-            self._listener(RunEvent("kept", asset, partition=partition or ""))
+    def steps(self, job: str, table: str, ratios: Sequence[float]) -> list[TableStep]:
+        """Return the steps of a table that a job consists of, at some of its ratios."""
+        steps = table_steps(self._catalogue[table])
+        return [each for each in steps if each.step in ASSETS[job] and each.ratio in (None, *ratios)]
+
+    def is_made(self, step: TableStep) -> bool:
+        """Return whether a step is made and up to date."""
+        return self._records([step]).is_current(step)
+
+    def run(self, job: str, steps: Sequence[TableStep]) -> list[RunEvent]:
+        """Make those of some steps that are out of date, and return the failures."""
+        self._watch.begin()
+        wanted = list(steps) if self._force else self._out_of_date(steps)
+        for step in steps:
+            if step not in wanted:
+                self._listener(RunEvent("kept", step.key.to_python_identifier()))
         if not wanted:
             return []
         # In this process, so that imports are paid for once and not for each step.
         result = self._defs.resolve_job_def(job).execute_in_process(
             instance=self._instance,
-            partition_key=partition,
-            asset_selection=None if wanted == ASSETS[job] else [dg.AssetKey(asset) for asset in wanted],
+            asset_selection=[step.key for step in wanted],
             raise_on_error=False,
             run_config={"loggers": {LOGGER: {}}},
             tags=TAGS,
@@ -146,22 +149,28 @@ class _Jobs:
             raise RuntimeError(f"Run {result.run_id} of {job} failed without an error.")
         return self._watch.failures
 
-    def _out_of_date(self, job: str, partition: Partition) -> Sequence[str]:
-        """Return the first asset of a job that is out of date or not in this store, and all that follow it."""
-        assets = ASSETS[job]
-        if job == "ingest_job" and self._source_changed(str(partition)):
-            return assets
-        ledger = Ledger.of_partition(self._instance, self._catalogue, partition)
-        for number, asset in enumerate(assets):
-            is_stored = self._store.latest(artefact_key(asset, partition)) is not None
-            if not is_stored or not ledger.is_current(asset, partition):
-                return guarded(assets[number:], assets)
-        return ()
+    def _records(self, steps: Sequence[TableStep]) -> Records:
+        tables = [*self._catalogue] if not steps[0].table else [steps[0].table]
+        return Records(self._instance, self._catalogue, tables=tables, store=self._store)
 
-    def _source_changed(self, table: str) -> bool:
+    def _out_of_date(self, steps: Sequence[TableStep]) -> list[TableStep]:
+        """Return the steps that are out of date or not in this store, and all that follow them."""
+        if not steps:
+            return []
+        records, table = self._records(steps), steps[0].table
+        if not table:
+            return [step for step in steps if not records.is_current(step)]
+        delivered = steps[0].step == "raw_table" and self._source_changed(records, table)
+        wanted = records.out_of_date(table, delivered=delivered)
+        return [step for step in steps if step in wanted]
+
+    def _source_changed(self, records: Records, table: str) -> bool:
         source = self._catalogue.resolve_source(self._catalogue[table])
+        raw = TableStep(table, "raw_table")
+        if not self._store.latest(artefact_key(raw.step, raw.partition)) or REFUSED_TAG in (records.tags(raw) or {}):
+            return True  # a delivery that was refused is held against the schema once more
         try:
-            return Ingested.last(self._instance, table).is_older_than(source, open_source(source).version())
+            return records.source_changed(table, open_source(source).version())
         except (InputError, OSError):
             return True  # the run reports what is wrong with it
 
@@ -177,7 +186,7 @@ def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
         with _newest(store, "report", spec.name) as stored:
             shutil.copy(stored / PAGE_NAME, directory)
         for ratio in spec.ratios:
-            cell = Partitions.cell_key(spec.name, ratio)
+            cell = str(TableStep(spec.name, _CONDENSED, ratio).partition)
             if all(store.latest(artefact_key(asset, cell)) for asset in (_CONDENSED, _EXPANDED, _SCORES)):
                 kind = FORMATS[_CONDENSED].kind
                 publish_directory(directory / repr(ratio), partial(_copy_cell, store, cell), kind=kind)
@@ -189,7 +198,7 @@ def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> d
     """Return the stored scores of a table, by ratio."""
     scores = {}
     for ratio in ratios:
-        cell = Partitions.cell_key(table, ratio)
+        cell = str(TableStep(table, _SCORES, ratio).partition)
         with _newest(store, _SCORES, cell) as directory, refusing_damage(artefact_key(_SCORES, cell)):
             scores[ratio] = FORMATS[_SCORES].read(directory)
     return scores

@@ -1,25 +1,47 @@
-"""Sensors that launch new sources and out-of-date partitions."""
+"""Sensors that launch new sources and what is out of date, and reload the catalogue."""
 
 from __future__ import annotations
 
+import http.client
+import itertools
 import json
 import os
-import warnings
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline.alerts import SOURCE_ALERTS, Place, report
-from c2tc_pipeline.pipeline.ledger import Ingested, unreadable
-from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.pipeline.acceptance import Accepted
+from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, SOURCE_ALERTS, Place, report
+from c2tc_pipeline.pipeline.jobs import (
+    LEADERBOARD_RUN,
+    MAX_RUNS_A_TICK,
+    Work,
+    busy_tables,
+    fingerprints,
+    leaderboard_due,
+    requests,
+    work_of,
+)
+from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
+from c2tc_pipeline.pipeline.versioning import TableStep
+from c2tc_pipeline.sources.location import without_secrets
+from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.catalogue import Catalogue
 
 INTERVAL_VARIABLE = "C2TC_SENSOR_SECONDS"
 AUTOMATION_SENSOR = "out_of_date_sensor"
 # Long enough for most copies of files to end between two ticks.
 SOURCE_INTERVAL_SECONDS = 60
-AUTOMATION_INTERVAL_SECONDS = 30
+AUTOMATION_INTERVAL_SECONDS = 15
+# Before the second, third and fourth launch of the same work.
+RETRY_PAUSES_SECONDS = (60, 300, 1500)
+RELOAD_TIMEOUT_SECONDS = 10.0
+CATALOGUE_PLACE = Place(None, "catalogue", None)
 
 
 def interval_seconds(default: int) -> int:
@@ -32,73 +54,200 @@ def interval_seconds(default: int) -> int:
     return int(wanted)
 
 
-def source_sensor(catalogue: Catalogue) -> dg.SensorDefinition:
-    """Return the sensor that launches the ingest of each table whose source is new or changed.
+def source_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinition:
+    """Return the sensor that launches what a new or changed source is made into.
 
     A fingerprint must be the same at two ticks in a row, because a file that is still being copied has another one each
-    time. Each state of a source is judged once, so that a delivery that fails is not launched again before it changes;
-    the nightly schedule does that.
+    time. A delivery that was read has been judged: one that its check refused is not launched again before it changes.
+    One that could not be read is tried again after growing pauses.
     """
 
     @dg.sensor(
         name="source_sensor",
-        job_name="ingest_job",
+        jobs=jobs,
         minimum_interval_seconds=interval_seconds(SOURCE_INTERVAL_SECONDS),
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description="Launches the ingest of each table whose source file is new or changed.",
+        description="Launches condense_job for each table whose source is new or changed.",
     )
     def launch_changed(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        # For each table: the fingerprint seen last, and the one judged last.
-        before: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
-        after: dict[str, Any] = {}
-        requests, notes = [], []
-        problems: dict[str, str] = {}
-        for name, spec in catalogue.items():
-            state = after[name] = dict(before.get(name, {}))
-            source = catalogue.resolve_source(spec)
-            try:
-                fingerprint = open_source(source).version()
-                if fingerprint == state.get("judged"):
-                    continue
-                if fingerprint != state.get("seen"):
-                    state["seen"] = fingerprint
-                    notes.append(f"{name}: its source is new or changed and is checked again in the next tick.")
-                    continue
-                ingested = Ingested.last(context.instance, name)
-                is_new = ingested.is_older_than(source, fingerprint)
-            except (InputError, OSError) as error:
-                problems[name] = unreadable(error)
-                notes.append(f"{name}: {problems[name]}")
+        before: dict[str, dict[str, Any]] = json.loads(context.cursor) if context.cursor else {}
+        records, busy = Records(context.instance, catalogue), busy_tables(context.instance, catalogue)
+        after, work, notes, sizes = {}, [], [], {}
+        looked: dict[Place, str | None] = {}
+        for table, fingerprint in fingerprints(catalogue).items():
+            state = after[table] = dict(before.get(table, {}))
+            problem = unreadable(fingerprint) if isinstance(fingerprint, InputError | OSError) else None
+            looked[Place(table, "raw_table", None, "source")] = problem
+            if isinstance(fingerprint, InputError | OSError):
+                notes.append(f"{table}: {problem}")
                 context.log.warning(notes[-1])
-                continue
-            state["judged"] = fingerprint
-            if is_new:
-                # With the event, a return to earlier bytes is another delivery than their first one.
-                requests.append(dg.RunRequest(f"{name}:{fingerprint}:{ingested.event}", partition_key=name))
-            else:
-                notes.append(f"{name}: its source holds the bytes that were ingested already.")
-        looked = {Place(name, "raw_table", None, "source"): problems.get(name) for name in catalogue}
+            elif fingerprint != state.get("seen"):
+                after[table] = {"seen": fingerprint}
+                if fingerprint != (records.tags(TableStep(table, "raw_table")) or {}).get(SOURCE_TAG):
+                    notes.append(f"{table}: its source is new or changed and is checked again in the next tick.")
+            elif state.get("same") != fingerprint and table not in busy:
+                if not _changed(records, table, fingerprint, notes):
+                    state["same"] = fingerprint
+                elif found := work_of(records, table, "condense_job", delivered=fingerprint):
+                    work.append(found)
+                    sizes[table] = version_size(fingerprint)
         after[SOURCE_ALERTS] = report(context.instance, before.get(SOURCE_ALERTS), looked)
-        return dg.SensorResult(
-            run_requests=requests,
-            skip_reason=None if requests else " ".join(notes) or "No source changed.",
-            cursor=json.dumps(after, sort_keys=True),
-        )
+        return _result(context, Tries(after), work, records, notes, sizes)
 
     return launch_changed
 
 
-def automation_sensor(target: dg.AssetSelection) -> dg.AutomationConditionSensorDefinition:
-    """Return the sensor that evaluates the automation conditions; it is off until turned on."""
-    with warnings.catch_warnings():
-        # Evaluating on the code server is beta, and the only way to evaluate a condition of one's own.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        return dg.AutomationConditionSensorDefinition(
-            AUTOMATION_SENSOR,
-            target=target,
-            use_user_code_server=True,
-            # One run per partition: in a backfill, all tables would wait for the slowest.
-            emit_backfills=False,
-            minimum_interval_seconds=interval_seconds(AUTOMATION_INTERVAL_SECONDS),
-            description="Launches every partition whose algorithm, settings or parents' content changed.",
-        )
+def _changed(records: Records, table: str, fingerprint: str, notes: list[str]) -> bool:
+    """Return whether a source holds other bytes than those ingested; one that can't be read now may, later."""
+    try:
+        return records.source_changed(table, fingerprint)
+    except (InputError, OSError) as error:
+        notes.append(f"{table}: {unreadable(error)}")
+        return False
+
+
+def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinition:
+    """Return the sensor that launches what is out of date because of settings, algorithms or another run's results.
+
+    Of each table one run is launched: what condenses it first, then its scores and report, and when all is done the
+    leaderboard. What failed is tried again after growing pauses, and at once when anything it is made from changes.
+    """
+
+    @dg.sensor(
+        name=AUTOMATION_SENSOR,
+        jobs=jobs,
+        minimum_interval_seconds=interval_seconds(AUTOMATION_INTERVAL_SECONDS),
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description="Launches everything whose algorithm, settings or parents' content changed.",
+    )
+    def launch_out_of_date(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        tries = Tries(json.loads(context.cursor) if context.cursor else {})
+        records, busy = Records(context.instance, catalogue), busy_tables(context.instance, catalogue)
+        idle = [table for table in catalogue if table not in busy]
+        work = [first for table in idle if (first := _first_work(records, table, tries)) is not None]
+        if not work and not busy and leaderboard_due(records):
+            return dg.SensorResult([LEADERBOARD_RUN], cursor=tries.as_json())
+        return _result(context, tries, work, records, [], {})
+
+    return launch_out_of_date
+
+
+def _first_work(records: Records, table: str, tries: Tries) -> Work | None:
+    """Return what the first job with something to make of a table makes, passing over what was given up."""
+    found = (work_of(records, table, job) for job in ("condense_job", "report_job"))
+    return next((work for work in found if work is not None and not tries.given_up(work)), None)
+
+
+def _result(
+    context: dg.SensorEvaluationContext,
+    tries: Tries,
+    work: Sequence[Work],
+    records: Records,
+    notes: Sequence[str],
+    sizes: Mapping[str, int | None],
+) -> dg.SensorResult:
+    """Return the runs of a tick: of work whose pause is over, and not more than a tick may submit."""
+    due = [
+        replace(each, attempt=tries.count(each), is_last=tries.count(each) >= len(RETRY_PAUSES_SECONDS))
+        for each in work
+        if tries.is_due(each)
+    ]
+    chosen = [*itertools.islice(requests(due, records, sizes), MAX_RUNS_A_TICK)]
+    launched = {TableStep.of_key(key).table for request in chosen for key in request.asset_selection or ()}
+    for each in due:
+        if each.table in launched:
+            tries.begin(each)
+    return dg.SensorResult(
+        run_requests=chosen,
+        skip_reason=None if chosen else " ".join(notes) or "Everything is up to date, being made or given up.",
+        cursor=tries.as_json(),
+    )
+
+
+class Tries:
+    """How many times the same work of a table was launched, and when last; kept as a sensor's cursor."""
+
+    def __init__(self, state: dict[str, dict[str, Any]]) -> None:
+        self._state = state
+
+    def _of(self, work: Work) -> tuple[int, float]:
+        count, last = self._state.get(work.table, {}).get(work.job, {}).get(work.reason, (0, 0.0))
+        return int(count), float(last)
+
+    def count(self, work: Work) -> int:
+        """Return how many times it was launched."""
+        return self._of(work)[0]
+
+    def given_up(self, work: Work) -> bool:
+        """Return whether it was launched as often as is sensible; the nightly schedules launch it once more."""
+        return self.count(work) > len(RETRY_PAUSES_SECONDS)
+
+    def is_due(self, work: Work) -> bool:
+        """Return whether the pause since the last time is over."""
+        count, last = self._of(work)
+        return not self.given_up(work) and (not count or time.time() - last >= RETRY_PAUSES_SECONDS[count - 1])
+
+    def begin(self, work: Work) -> None:
+        """Count a launch, and forget those for other reasons."""
+        jobs = self._state.setdefault(work.table, {})
+        jobs[work.job] = {work.reason: (self.count(work) + 1, round(time.time(), 1))}
+
+    def as_json(self) -> str:
+        """Return the cursor."""
+        return json.dumps(self._state, sort_keys=True)
+
+
+def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
+    """Return the sensor that reloads the code location when the catalogue's file changed.
+
+    Dagster has no call for it in a sensor, so it asks the dashboard at ``C2TC_UI_URL``. A file that is wrong is
+    reported in the tick and by one alert, and the catalogue that was loaded stays in force.
+    """
+
+    @dg.sensor(
+        name="catalogue_sensor",
+        minimum_interval_seconds=interval_seconds(AUTOMATION_INTERVAL_SECONDS),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Reloads the code location when the catalogue's file changed.",
+    )
+    def reload_changed(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        state = json.loads(context.cursor) if context.cursor else {}
+        digest, asked = accepted.digest_now(), None
+        is_changed = digest != accepted.digest
+        problem = accepted.problem_now() if is_changed else None
+        if problem is not None:
+            said = problem
+            context.log.warning(problem)
+        elif not is_changed:
+            said = "The catalogue is the one that was loaded."
+        elif state.get("asked") == digest:
+            asked, said = digest, "The catalogue changed and a reload did not load it; start the code server again."
+        else:
+            refused = _reload()
+            asked = None if refused else digest
+            said = refused or "The catalogue changed; the code location is being reloaded."
+        told = f"{problem} The catalogue loaded before stays in force." if problem else None
+        alerts = report(context.instance, state.get("alerts"), {CATALOGUE_PLACE: told}, looks=1)
+        context.update_cursor(json.dumps({"asked": asked, "alerts": alerts}))
+        return dg.SkipReason(said)
+
+    return reload_changed
+
+
+def _reload() -> str | None:
+    """Ask the dashboard to reload the code location; return None, or what to do instead."""
+    dashboard = os.environ.get(DASHBOARD_VARIABLE, "").rstrip("/")
+    if not dashboard:
+        return f"The catalogue changed; reload the code location, or set {DASHBOARD_VARIABLE} to have it done."
+    body = json.dumps({"query": "mutation { reloadWorkspace { __typename } }"}).encode()
+    try:
+        request = urllib.request.Request(f"{dashboard}/graphql", body, {"Content-Type": "application/json"})
+        # A proxy of the environment is not for one's own dashboard.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=RELOAD_TIMEOUT_SECONDS):
+            return None
+    except TimeoutError:
+        return None  # it has begun, and answers when everything is loaded
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        name = type(getattr(error, "reason", error)).__name__
+        return f"The catalogue changed, but the dashboard at {without_secrets(dashboard)} did not reload ({name})."

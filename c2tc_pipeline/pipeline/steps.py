@@ -1,7 +1,7 @@
-"""Shared parts of all assets: resources, the arguments of their definitions, and the step that makes one partition.
+"""Shared parts of all assets: resources, the arguments of their definitions, and the step that makes one.
 
-A step knows its table and ratio, records the version it replaces and its version key, measures time and memory, and
-turns a mistake in data or settings into a failure that is not retried.
+A step knows its table and ratio, records the version it replaces, measures time and memory, and turns a mistake in data
+or settings into a failure that is not retried.
 """
 
 from __future__ import annotations
@@ -18,25 +18,18 @@ import dagster as dg
 from c2tc_pipeline.common.devices import DEVICES, LOCAL_ENGINE, Fallback, resolve_device, watch_fallbacks
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import PeakWatch
-from c2tc_pipeline.pipeline.automation import automation_condition
 from c2tc_pipeline.pipeline.formats import FORMATS, SCHEMA_NAME
-from c2tc_pipeline.pipeline.instance import chosen_cells
 from c2tc_pipeline.pipeline.io_managers import (
     DATA_VERSION,
+    OPTIONAL,
     REPLACES_VERSION,
     StoreIOManager,
     artefact_key,
     without_retry,
 )
-from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.versioning import (
-    ALGORITHM_VERSIONS,
-    PARENTS,
-    VERSION_KEY_TAG,
-    Partitions,
-    current_version_key,
-    gathers,
-)
+from c2tc_pipeline.pipeline.metadata import rounded
+from c2tc_pipeline.pipeline.records import GATHERED_TAG, Records
+from c2tc_pipeline.pipeline.versioning import GATHERING, TableStep, code_version, parents_of
 from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.tables.catalogue import Catalogue
@@ -44,9 +37,13 @@ from c2tc_pipeline.tables.schema import baseline_of
 from c2tc_pipeline.tables.spec import TableSpec
 
 Value = TypeVar("Value")
+Checks = Mapping[str, str]
+"""Descriptions of checks by name."""
 
 OWNERS = ["team:data-reduction"]
 GPU_POOL = "gpu"
+# Evaluation takes longest, so that it has a pool of its own and nothing else waits for it.
+EVALUATION_POOL = "evaluation"
 RESOURCES = frozenset({"io_manager", "cache", "device"})
 # For transient problems: network errors, a device filled by another process, a step that was killed. Mistakes in data
 # and settings are not retried.
@@ -83,26 +80,34 @@ class CacheResource(dg.ConfigurableResource):
 
 @dataclass(frozen=True)
 class AssetOptions:
-    """The catalogue, its partitions and the retry policy, from which assets are defined."""
+    """The catalogue and the retry policy, from which assets are defined."""
 
     catalogue: Catalogue
-    partitions: Partitions
     retries: dg.RetryPolicy = RETRIES
 
-    def of(self, name: str, *, group: str, kinds: set[str], gpu: bool = False) -> dict[str, Any]:
-        """Return the arguments of ``dagster.asset``; with ``gpu`` the asset waits for its turn on the device."""
+    def of(self, step: TableStep, *, kinds: set[str], pool: str | None = None, checks: Checks = {}) -> dict[str, Any]:  # noqa: B006
+        """Return the arguments of ``dagster.asset``; in a pool, the asset's run waits for its turn."""
         return {
-            "name": name,
-            "group_name": group,
+            "key": step.key,
+            "ins": self._inputs(step),
+            "group_name": step.table or "all_tables",
             "kinds": {"python", *kinds},
             "owners": OWNERS,
-            "tags": {"c2tc/stage": group},
-            "code_version": ALGORITHM_VERSIONS[name],
+            "tags": {"c2tc/step": step.step},
+            "code_version": code_version(step, self.catalogue),
             "retry_policy": self.retries,
             "required_resource_keys": set(RESOURCES),
-            "pool": GPU_POOL if gpu else None,
-            "automation_condition": automation_condition(name, self.catalogue) if PARENTS[name] else None,
+            "pool": pool,
+            "check_specs": [dg.AssetCheckSpec(name, asset=step.key, description=text) for name, text in checks.items()]
+            or None,
         }
+
+    def _inputs(self, step: TableStep) -> dict[str, dg.AssetIn]:
+        """Return what a step reads by the names of steps; a gathering one has an input for each ratio of each table."""
+        parents = parents_of(step, self.catalogue)
+        if step.step not in GATHERING:
+            return {each.step: dg.AssetIn(key=each.key) for each in parents}
+        return {f"{each.table}__{each.name}": dg.AssetIn(key=each.key, metadata={OPTIONAL: True}) for each in parents}
 
     @contextmanager
     def step(self, context: dg.AssetExecutionContext) -> Iterator[Step]:
@@ -112,38 +117,31 @@ class AssetOptions:
 
 
 class Step:
-    """The making of one partition of one asset; ``fallbacks`` collects the parts that did not fit on their device."""
+    """The making of one asset; ``fallbacks`` collects the parts that did not fit on their device."""
 
     def __init__(self, context: dg.AssetExecutionContext, catalogue: Catalogue, fallbacks: Sequence[Fallback]) -> None:
         self.context = context
         self.catalogue = catalogue
         self._fallbacks = fallbacks
-        self.asset = context.asset_key.to_user_string()
-        self.partition = str(context.partition_key) if context.has_partition_key else None
+        self.made = TableStep.of_key(context.asset_key)
+        self.asset = self.made.step
         # As of before the inputs were loaded: a run that began and ended since then must not be undone.
         self._replaces = self.io_manager.newest_at_begin(
-            self.asset, self.partition, run_id=context.run.run_id, attempt=context.op_execution_context.retry_number
+            self.asset,
+            self.made.partition,
+            run_id=context.run.run_id,
+            attempt=context.op_execution_context.retry_number,
         )
         self._memory = PeakWatch()
-        self._started = time.perf_counter()
-        self.table, self._ratio = Partitions.parse(self.partition) if self.partition else ("", None)
-        if self._ratio is not None:
-            chosen_cells(catalogue, self.table, self._ratio)
-        ledger = Ledger.of_partition(context.instance, catalogue, self.partition)
-        if behind := ledger.behind(self.asset, self.partition):
+        self._started, self._cpu_started = time.perf_counter(), time.process_time()
+        # Other tables are not looked at, so that the cost of a step does not grow with the catalogue.
+        tables = [self.made.table] if self.made.table else None
+        self._records = Records(context.instance, catalogue, tables=tables)
+        if behind := self._records.behind(self.made):
             raise InputError(
-                f"{self.asset} of {self.partition} can't be made yet: {behind[0]} of {self.table!r} is out of date and "
-                "would not fit what came before it; make that first."
+                f"{self.made.name} of {self.made.table!r} can't be made yet: {behind.name} is out of date and would "
+                "not fit what came before it; make that first."
             )
-        self.cells = ledger.cells(self.asset, self.partition) if gathers(self.asset) else set()
-
-        def version(asset: str, key: str) -> str | None:
-            # The version that was read, not the newest: another run may have published since the inputs were loaded.
-            if gathers(self.asset):
-                return self.io_manager.version_read(asset, key) if key in self.cells else None
-            return self.io_manager.version_read(asset, key) or ledger.version(asset, key)
-
-        self._version_key = current_version_key(self.asset, self.partition, catalogue, version)
 
     @property
     def io_manager(self) -> StoreIOManager:
@@ -158,14 +156,14 @@ class Step:
     @property
     def spec(self) -> TableSpec:
         """The description of the step's table."""
-        return self.catalogue.table(self.table)
+        return self.catalogue.table(self.made.table)
 
     @property
     def ratio(self) -> float:
-        """The ratio of the step's partition."""
-        if self._ratio is None:
-            raise RuntimeError(f"Asset {self.asset!r} is not partitioned by ratio.")
-        return self._ratio
+        """The step's ratio."""
+        if self.made.ratio is None:
+            raise RuntimeError(f"Step {self.asset!r} has no ratio.")
+        return self.made.ratio
 
     @property
     def device(self) -> str:
@@ -186,15 +184,15 @@ class Step:
         """The device and engine of clustering, as metadata."""
         return {"device": self.clustering_device, "engine": self.spec.settings.engine}
 
-    def used(self, values: Mapping[str, Value]) -> dict[tuple[str, float], Value]:
-        """Return the cells that are up to date and listed in the catalogue, by table and ratio."""
+    def gathered(self, values: Mapping[str, Value | None], parent: str) -> dict[tuple[str, float], Value]:
+        """Return those inputs of a gathering step that come from one parent and are up to date, by table and ratio."""
         used = {}
-        for key, value in values.items():
-            table, ratio = Partitions.parse(key)
-            if key in self.cells and ratio is not None:
-                used[table, ratio] = value
+        for each in self._records.available(self.made):
+            value = values.get(f"{each.table}__{each.name}")
+            if each.step == parent and each.ratio is not None and value is not None:
+                used[each.table, each.ratio] = value
         if not used:
-            raise InputError(f"{self.asset} has nothing to show yet: no cell is made and up to date; run condense_job.")
+            raise InputError(f"{self.asset} has nothing to show yet: no ratio is made and up to date; make one first.")
         return used
 
     def progress(self, stage: str, done: int, total: int) -> None:
@@ -209,24 +207,28 @@ class Step:
         version: str | None = None,
         tags: Mapping[str, str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        checks: Sequence[dg.AssetCheckResult] = (),
     ) -> dg.MaterializeResult[Any]:
-        """Return the value with its data version, by default a hash of its content, version key and measurements."""
+        """Return the value with its data version, by default a hash of its content, measurements and checks."""
         version = version or FORMATS[self.asset].digest_of(value)
         shown: dict[str, Any] = {
-            **(metadata or {}),
+            **{name: rounded(each) for name, each in (metadata or {}).items()},
+            "seconds": round(time.perf_counter() - self._started, 1),
+            "cpu_seconds": round(time.process_time() - self._cpu_started, 1),
+            "peak_memory_mb": round(self._memory.growth() / 1e6),
             DATA_VERSION: version,
-            "seconds": round(time.perf_counter() - self._started, 3),
-            "peak_memory_mb": round(self._memory.growth() / 1e6, 1),
             REPLACES_VERSION: self._replaces,
         }
         if self._fallbacks:
             shown["fallbacks"] = len(self._fallbacks)
             shown["fallback_steps"] = dg.MetadataValue.json([str(fallback) for fallback in self._fallbacks])
+        gathered = {GATHERED_TAG: self._records.gathered(self.made)} if self.asset in GATHERING else {}
         return dg.MaterializeResult(
             value=value,
             metadata=shown,
             data_version=dg.DataVersion(version),
-            tags={**({VERSION_KEY_TAG: self._version_key} if self._version_key else {}), **(tags or {})},
+            tags={**gathered, **(tags or {})},
+            check_results=[*checks],
         )
 
 

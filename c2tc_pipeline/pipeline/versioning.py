@@ -1,18 +1,20 @@
-"""The graph of assets, their partitions, and the version key of each partition.
+"""The steps of each table, their asset keys, and the code version of each.
 
-Each materialisation records two hashes: its *data version* is a hash of its content; its *version key*, an event tag,
-is a hash of everything that determines the content: the algorithm's version, the settings that this asset reads, and
-the data versions of its parents. A partition is out of date when its current version key differs from the recorded one
-(:mod:`c2tc_pipeline.pipeline.ledger`); a parent remade with the same content leaves its children up to date.
+A step's asset has the key ``[table, step]``, for condensing steps with the ratio in the name of the step:
+``departures/condensed_table_0_001``. A ratio is no partition, for reasons that docs/pipeline.md names: one run then
+makes all of a table, and checks, data versions and plots are those of one ratio.
 
-Where an asset reads a table both directly and through another parent, the two must agree: condensing the rows of
-today's delivery by yesterday's encoder would mix them up. Such a partition is *behind* and waits for that parent.
+A code version is a hash of the algorithms' versions and of those settings of the table that the step reads. Dagster
+records it with each materialisation, together with the data versions of the inputs; whoever compares these with the
+present ones knows what is out of date (:mod:`c2tc_pipeline.pipeline.records`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import dagster as dg
@@ -28,9 +30,7 @@ from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables import PREPARATION_VERSION
 from c2tc_pipeline.tables.spec import TableSpec
 
-VERSION_KEY_TAG = "c2tc/version_key"
-# A tag may have at most 63 characters; 160 bits are enough to tell version keys apart.
-_KEY_LENGTH = 40
+_VERSION_LENGTH = 20
 
 ALGORITHM_VERSIONS = {
     "raw_table": str(READING_VERSION),
@@ -44,7 +44,7 @@ ALGORITHM_VERSIONS = {
     "report": str(REPORT_VERSION),
     "leaderboard": str(REPORT_VERSION),
 }
-"""The version of each asset's algorithm, composed of the constants beside the algorithms."""
+"""The version of each step's algorithm, composed of the constants beside the algorithms."""
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "raw_table": (),
@@ -58,151 +58,139 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "report": ("condensed_table", "evaluation_scores"),
     "leaderboard": ("evaluation_scores",),
 }
-"""What each asset reads, in topological order."""
+"""What each step reads, in topological order."""
 
-# The version of an encoded table names the training rows behind it. That of the validated table also names the test
-# rows, which condensing does not read.
-_NAMED_ELSEWHERE = {"condensed_table": {"validated_table"}}
+BY_RATIO = ("cluster_allocation", "condensed_table", "training_rows", "evaluation_scores")
+GATHERING = ("report", "leaderboard")
+"""Steps that are made from those of their parents that exist and are up to date."""
+LEADERBOARD = "leaderboard"
 
-BY_CELL = frozenset({"cluster_allocation", "condensed_table", "training_rows", "evaluation_scores"})
-UNPARTITIONED = frozenset({"leaderboard"})
-DATASET = "dataset"
-RATIO = "ratio"
-
-Partition = str | None
-"""A partition key; None stands for the whole of an asset without partitions."""
-VersionOf = Callable[[str, str], str | None]
-"""Maps an asset and a partition to a data version, None while it has none."""
+_RATIO_STEP = re.compile(rf"({'|'.join(BY_RATIO)})_(\d+(?:_\d+)?)")
 
 
 @dataclass(frozen=True)
-class Partitions:
-    """The partitions of a catalogue: one per table, and the grid of tables times all listed ratios."""
+class TableStep:
+    """One step of one table, at one ratio if it condenses; the leaderboard has no table."""
 
-    datasets: dg.StaticPartitionsDefinition
-    grid: dg.MultiPartitionsDefinition
+    table: str
+    step: str
+    ratio: float | None = None
 
     @classmethod
-    def of(cls, catalogue: Mapping[str, TableSpec]) -> Partitions:
-        """Return the partitions of a catalogue, the largest ratio first."""
-        datasets = dg.StaticPartitionsDefinition(list(catalogue))
-        ratios = sorted({ratio for spec in catalogue.values() for ratio in spec.ratios}, reverse=True)
-        by_ratio = dg.StaticPartitionsDefinition([repr(ratio) for ratio in ratios])
-        return cls(datasets, dg.MultiPartitionsDefinition({DATASET: datasets, RATIO: by_ratio}))
+    def of_name(cls, table: str, name: str) -> TableStep:
+        """Return the step with a name such as ``condensed_table_0_001``."""
+        if found := _RATIO_STEP.fullmatch(name):
+            return cls(table, found[1], float(found[2].replace("_", ".")))
+        return cls(table, name)
 
-    @staticmethod
-    def cell_key(table: str, ratio: float) -> str:
-        """Return the partition key of one table at one ratio, such as ``departures|0.001``."""
-        return f"{table}|{ratio!r}"
+    @classmethod
+    def of_key(cls, key: dg.AssetKey) -> TableStep:
+        """Return the step behind an asset key."""
+        *table, name = key.path
+        return cls.of_name("/".join(table), name)
 
-    @staticmethod
-    def parse(partition_key: str) -> tuple[str, float | None]:
-        """Return the table and, for a cell of the grid, the ratio."""
-        table, _, ratio = partition_key.partition("|")
-        return table, float(ratio) if ratio else None
+    @classmethod
+    def of_op(cls, op: str) -> TableStep:
+        """Return the step behind the name that Dagster gives to an asset's op."""
+        table, _, name = op.rpartition("__")
+        return cls.of_name(table, name)
+
+    @property
+    def name(self) -> str:
+        """The last part of the asset key."""
+        return self.step if self.ratio is None else f"{self.step}_{_ratio_part(self.ratio)}"
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """The key of the asset."""
+        return dg.AssetKey([self.table, self.name] if self.table else [self.name])
+
+    @property
+    def partition(self) -> str | None:
+        """The part of the store in which the value is, such as ``departures|0.001``; None for the leaderboard."""
+        return self.table + ("" if self.ratio is None else f"|{self.ratio!r}") if self.table else None
 
 
-def partition_keys(asset: str, catalogue: Mapping[str, TableSpec]) -> Sequence[Partition]:
-    """Return the partitions an asset should have; cells whose table does not list the ratio are left out."""
-    if asset in UNPARTITIONED:
+def _ratio_part(ratio: float) -> str:
+    return format(Decimal(repr(ratio)), "f").replace(".", "_")
+
+
+def table_steps(spec: TableSpec) -> list[TableStep]:
+    """Return all steps of a table, parents first."""
+    names = [step for step in PARENTS if step != LEADERBOARD]
+    return [each for step in names for each in steps_named(step, spec)]
+
+
+def steps_named(step: str, spec: TableSpec) -> list[TableStep]:
+    """Return a step of a table at each of its ratios, or the only one."""
+    ratios = spec.ratios if step in BY_RATIO else (None,)
+    return [TableStep(spec.name, step, ratio) for ratio in ratios]
+
+
+def parents_of(step: TableStep, catalogue: Mapping[str, TableSpec]) -> Iterator[TableStep]:
+    """Yield the steps that a step reads."""
+    specs = [catalogue[step.table]] if step.table else [*catalogue.values()]
+    for parent in PARENTS[step.step]:
+        if parent in BY_RATIO and step.ratio is not None:
+            yield TableStep(step.table, parent, step.ratio)
+        else:
+            for spec in specs:
+                yield from steps_named(parent, spec)
+
+
+def ancestors(step: str) -> set[str]:
+    """Return the names of all direct and indirect parents of a step."""
+    return set(PARENTS[step]).union(*(ancestors(parent) for parent in PARENTS[step]))
+
+
+def in_between(step: str) -> list[str]:
+    """Return the ancestors that read one of the step's parents themselves, so that the two have to agree."""
+    above = ancestors(step)
+    return [name for name in PARENTS if name in above and not set(PARENTS[step]).isdisjoint(ancestors(name))]
+
+
+def partition_keys(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
+    """Return the parts of the store that a step fills over all tables; None stands for the one of the leaderboard."""
+    if step == LEADERBOARD:
         return [None]
-    if asset in BY_CELL:
-        return [Partitions.cell_key(spec.name, ratio) for spec in catalogue.values() for ratio in spec.ratios]
-    return list(catalogue)
+    return [each.partition for spec in catalogue.values() for each in steps_named(step, spec)]
 
 
-def ancestors(asset: str) -> list[str]:
-    """Return all direct and indirect parents of an asset, in topological order."""
-    above = set(PARENTS[asset]).union(*(ancestors(parent) for parent in PARENTS[asset]))
-    return [name for name in PARENTS if name in above]
-
-
-def in_between(asset: str) -> list[str]:
-    """Return the ancestors that read one of the asset's parents themselves, so that the two have to agree."""
-    return [name for name in ancestors(asset) if not set(PARENTS[asset]).isdisjoint(ancestors(name))]
-
-
-def gathers(asset: str) -> bool:
-    """Return whether an asset aggregates the available cells of the grid, as reports and the leaderboard do."""
-    return asset not in BY_CELL and not BY_CELL.isdisjoint(PARENTS[asset])
-
-
-def tables_of(partition: Partition, catalogue: Mapping[str, TableSpec]) -> Mapping[str, TableSpec]:
-    """Return the tables that a partition is made from."""
-    if partition is None:
-        return catalogue
-    table, _ = Partitions.parse(partition)
-    return {table: catalogue[table]} if table in catalogue else {}
-
-
-def keys_above(asset: str, partition: Partition, ancestor: str, tables: Mapping[str, TableSpec]) -> list[str]:
-    """Return the partitions of an ancestor that a partition is made from, given the tables it is made from."""
-    if partition is not None and {asset, ancestor} <= BY_CELL:
-        return [partition]
-    return [key for key in partition_keys(ancestor, tables) if key is not None]
-
-
-def settings_of(asset: str, spec: TableSpec, ratio: float | None = None) -> dict[str, Any]:
-    """Return the settings of a table that an asset reads, and no others; the device does not change results."""
-    match asset:
+def settings_of(step: str, spec: TableSpec) -> dict[str, Any]:
+    """Return the settings of a table that a step reads, and no others; device and engine do not change results."""
+    chosen = spec.settings
+    match step:
         case "raw_table":
-            return spec.model_dump(mode="json", include={"source"})
+            # All but the source are read by its check fits_schema.
+            fields: Any = {"source": True, "label": True, "roles": True, "checks": {"baseline"}}
+            return spec.model_dump(mode="json", include=fields)
         case "validated_table":
-            fields: Any = {"label": True, "roles": True, "split": True, "checks": {"baseline"}}
+            fields = {"label": True, "roles": True, "split": True, "checks": {"baseline"}}
             return spec.model_dump(mode="json", include=fields)
         case "encoder":
-            return spec.settings.model_dump(mode="json", include={"seed", "strings", "numeric"})
+            return chosen.model_dump(mode="json", include={"seed", "strings", "numeric"})
         case "encoded_table":
-            return spec.settings.model_dump(mode="json", include={"seed", "column_weights"})
+            return chosen.model_dump(mode="json", include={"seed", "column_weights"})
         case "training_rows":
-            return spec.settings.model_dump(mode="json", include={"seed", "expand_rows"})
+            return chosen.model_dump(mode="json", include={"seed", "expand_rows"})
         case "cluster_allocation":
-            read = {"seed", "allocation", "gamma", "min_rows_per_condensed_row"}
-            return {"ratio": ratio, **spec.settings.model_dump(mode="json", include=read)}
+            return chosen.model_dump(mode="json", include={"seed", "allocation", "gamma", "min_rows_per_condensed_row"})
         case "condensed_table":
             read = {"seed", "representative", "min_rows_per_condensed_row", "min_category_rows"}
             # A limit that only warns does not change the table.
             limit = spec.checks.repeated_rows if spec.checks.on_repeated_rows == "stop" else None
-            return {"ratio": ratio, "repeated_rows": limit, **spec.settings.model_dump(mode="json", include=read)}
+            return {"repeated_rows": limit, **chosen.model_dump(mode="json", include=read)}
         case "evaluation_scores":
             return spec.evaluation.model_dump(mode="json")
         case _:
             return {}
 
 
-def version_key(asset: str, settings: Mapping[str, Any], parents: Mapping[str, str]) -> str:
-    """Return the hash of all that determines a partition; parents are data versions by ``asset/partition``."""
-    content = {"algorithm": [asset, ALGORITHM_VERSIONS[asset]], "settings": settings, "parents": parents}
-    return hash_json(content)[:_KEY_LENGTH]
-
-
-def current_version_key(
-    asset: str, partition: Partition, catalogue: Mapping[str, TableSpec], version_of: VersionOf
-) -> str | None:
-    """Return the version key of a partition made from the given versions of its parents.
-
-    None when a parent is missing, or when the catalogue does not list this partition.
-    """
-    tables = tables_of(partition, catalogue)
-    if partition not in partition_keys(asset, tables):
-        return None
-    versions: dict[str, str] = {}
-    for parent in PARENTS[asset]:
-        found = {
-            f"{parent}/{key}": _content(parent, version)
-            for key in keys_above(asset, partition, parent, tables)
-            if (version := version_of(parent, key)) is not None
-        }
-        if not found:
-            return None
-        if parent not in _NAMED_ELSEWHERE.get(asset, ()):
-            versions |= found
-    if partition is None:
-        return version_key(asset, {}, versions)
-    table, ratio = Partitions.parse(partition)
-    return version_key(asset, settings_of(asset, tables[table], ratio), versions)
-
-
-def _content(parent: str, version: str) -> str:
-    """Return a parent's version; a raw table's, which hashes the source's bytes, with the version of reading them."""
-    return f"{version}, read by {ALGORITHM_VERSIONS[parent]}" if parent == "raw_table" else version
+def code_version(step: TableStep, catalogue: Mapping[str, TableSpec]) -> str:
+    """Return the hash of a step's algorithm and of the settings that it reads."""
+    settings = settings_of(step.step, catalogue[step.table]) if step.table else {}
+    algorithms = [ALGORITHM_VERSIONS[step.step]]
+    if step.step == "validated_table":
+        # The data version of a raw table is the hash of the source's bytes, so how they are read counts here, too.
+        algorithms.append(ALGORITHM_VERSIONS["raw_table"])
+    return hash_json({"algorithms": algorithms, "settings": settings})[:_VERSION_LENGTH]

@@ -55,7 +55,7 @@ class SplitSettings(_Settings):
 class CondenseSettings(_Settings):
     """How a table is condensed; the README describes each setting.
 
-    Results do not depend on ``engine``, so that no version key does.
+    Results do not depend on ``engine``, so that no code version does.
     """
 
     seed: Seed = 0
@@ -113,7 +113,8 @@ class TableSpec(_Settings):
 
     The name becomes part of paths. The source is a path, relative to the catalogue, or an address, or a mapping such as
     ``{"sqlite": {"file": "a.db", "table": "t"}}``, see :func:`c2tc_pipeline.sources.addresses.address_of`. Ratios are
-    condensed sizes as shares of the training rows.
+    condensed sizes as shares of the training rows. ``fresh_within``, such as ``26h`` or ``8d``, is the time in which
+    a new delivery is expected.
 
     Examples
     --------
@@ -131,6 +132,14 @@ class TableSpec(_Settings):
     settings: CondenseSettings = CondenseSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     checks: CheckSettings = CheckSettings()
+    fresh_within: Annotated[str, Field(pattern=r"\A[1-9][0-9]{0,5}[hd]\z")] | None = None
+
+    @property
+    def fresh_hours(self) -> int | None:
+        """The hours within which a new delivery is expected, or None."""
+        if self.fresh_within is None:
+            return None
+        return int(self.fresh_within[:-1]) * (24 if self.fresh_within[-1] == "d" else 1)
 
     @field_validator("ratios")
     @classmethod

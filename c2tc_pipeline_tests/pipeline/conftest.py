@@ -24,7 +24,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def word_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the toy assets be stored, all but the one called unknown."""
-    for name in ("motto", "word", "cell", "narrow"):
+    for name in ("motto", "word"):
         monkeypatch.setitem(FORMATS, name, WORDS)
 
 

@@ -17,8 +17,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.condensation import steps
-from c2tc_pipeline.pipeline.versioning import DATASET, RATIO
-from c2tc_pipeline_tests.pipeline.pipeline_rig import QUIET, Rig, without_pictures
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, QUIET, Rig, step_of, without_pictures
 from c2tc_pipeline_tests.tools.reliability.moments import count_calls, die, killed_at
 
 NONE = "none"
@@ -81,10 +80,13 @@ def _harm(folder: str, fault: str, *arguments: str) -> None:
 
 
 @cache
-def faulty_job(folder: str, job: str, fault: str, *arguments: str) -> dg.JobDefinition:
-    """Return a job of the pipeline in a folder, with the executor of the pipeline."""
+def faulty_job(folder: str, part: str, partition: str, fault: str, *arguments: str) -> dg.JobDefinition:
+    """Return a part of the pipeline in a folder as a job, with the executor of the pipeline."""
     _harm(folder, fault, *arguments)
-    return _rig(Path(folder)).definitions.resolve_job_def(job)
+    keys = [step_of(step, partition).key for step in PARTS[part]]
+    job = dg.define_asset_job("part", dg.AssetSelection.assets(*keys))
+    whole = dg.Definitions.merge(_rig(Path(folder)).definitions, dg.Definitions(jobs=[job]))
+    return whole.resolve_job_def("part")
 
 
 def _rig(folder: Path) -> Rig:
@@ -92,23 +94,23 @@ def _rig(folder: Path) -> Rig:
 
 
 @cache
-def faulty_job_in_process(folder: str, job: str, fault: str, *arguments: str) -> dg.JobDefinition:
+def faulty_job_in_process(folder: str, part: str, partition: str, fault: str, *arguments: str) -> dg.JobDefinition:
     """Return the same with all steps in the process of the run."""
-    return faulty_job(folder, job, fault, *arguments).with_executor_def(dg.in_process_executor)
+    return faulty_job(folder, part, partition, fault, *arguments).with_executor_def(dg.in_process_executor)
 
 
 def execute(
     build: Callable[..., dg.JobDefinition],
     folder: Path,
-    job: str,
+    part: str,
     partition: str | None,
     *fault: str,
     parent_run: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a job, from the failure of another run if one is named; raise if it fails."""
+    """Make a part, from the failure of another run if one is named; raise if it fails."""
     os.environ.update(environment or {})
-    arguments: tuple[Any, ...] = (str(folder), job, *(fault or (NONE,)))
+    arguments: tuple[Any, ...] = (str(folder), part, partition or "", *(fault or (NONE,)))
     # The name of this module as a program is no name to import it by.
     rebuilt = dg.build_reconstructable_job(__spec__.name, build.__name__, reconstructable_args=arguments)
     with _rig(folder) as rig:
@@ -116,18 +118,9 @@ def execute(
             rebuilt,
             rig.instance,
             run_config=QUIET,
-            tags=_tags(partition),
             raise_on_error=True,
             reexecution_options=dg.ReexecutionOptions.from_failure(parent_run, rig.instance) if parent_run else None,
         )
-
-
-def _tags(partition: str | None) -> dict[str, str]:
-    if partition is None:
-        return {}
-    table, _, ratio = partition.partition("|")
-    cell = {f"dagster/partition/{DATASET}": table, f"dagster/partition/{RATIO}": ratio} if ratio else {}
-    return {"dagster/partition": partition, **cell}
 
 
 if __name__ == "__main__":

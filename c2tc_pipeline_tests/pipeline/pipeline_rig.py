@@ -7,7 +7,7 @@ is for the tests to say.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -23,22 +23,34 @@ from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.formats import TIMINGS_NAME
 from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST, LEADERBOARD, REPORT
-from c2tc_pipeline.pipeline.ledger import DATA_VERSION_TAG
+from c2tc_pipeline.pipeline.records import DATA_VERSION_TAG, Records
 from c2tc_pipeline.pipeline.steps import CacheResource
-from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
+from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, partition_keys, table_steps
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 Launched = dict[str, set[str | None]]
+"""Partitions by step: the table, with a condensing step and the ratio, such as ``people|0.1``."""
 Versions = dict[tuple[str, str | None], str]
 
 AT_ONCE = dg.RetryPolicy(max_retries=2)
 """Two more tries, without a pause."""
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-JOBS = {"ingest_job": INGEST, "condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": LEADERBOARD}
+PARTS = {
+    "ingest": ("raw_table", "validated_table", "encoder", "encoded_table"),
+    "condense": ("cluster_allocation", "condensed_table", "training_rows", "evaluation_scores"),
+    "report": ("report",),
+    "leaderboard": ("leaderboard",),
+}
+"""The steps that tests make together."""
+
+
+def step_of(step: str, partition: str | None) -> TableStep:
+    """Return a step of a table, at a ratio, from names as in the store."""
+    table, _, ratio = (partition or "").partition("|")
+    return TableStep(table, step, float(ratio) if ratio else None)
 
 
 class Rig:
@@ -49,7 +61,6 @@ class Rig:
         self.storage = storage or str(folder / "store")
         self.retries = AT_ONCE
         self.overrides: dict[str, Any] = {"cache": CacheResource(directory=str(folder / "cache"))}
-        self.cursor: Any = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,9 +75,7 @@ class Rig:
     def copy_to(self, folder: Path) -> Rig:
         """Return the same pipeline in another folder, not entered yet; what happens there leaves this one alone."""
         shutil.copytree(self.folder, folder)
-        copied = Rig(folder)
-        copied.cursor = self.cursor
-        return copied
+        return Rig(folder)
 
     # What there is to make.
 
@@ -106,42 +115,36 @@ class Rig:
 
     # Making it.
 
-    def run(self, job: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
-        """Run a job in this process; it may fail."""
-        return self._execute(self.definitions.resolve_job_def(job), partition)
+    def run(self, part: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+        """Make the steps of a part in this process; it may fail."""
+        return self.make_all(step_of(step, partition) for step in PARTS[part])
 
     def run_all(self) -> None:
-        """Run every job for everything it should make, parents first."""
-        for job, assets in JOBS.items():
-            for partition in partition_keys(assets[0], self.catalogue):
-                succeeded(self.run(job, partition))
+        """Make everything of all tables, parents first."""
+        tables = [step for spec in self.catalogue.values() for step in table_steps(spec)]
+        succeeded(self.make_all([*tables, TableStep("", "leaderboard")]))
 
-    def make(self, asset: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
-        """Materialise one asset with its checks, as a launch by hand does; it may fail."""
-        whole = self.definitions.resolve_implicit_global_asset_job_def()
-        return self._execute(whole.get_subset(asset_selection={dg.AssetKey(asset)}), partition)
+    def make(self, step: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+        """Make one step, as a launch by hand does; it may fail."""
+        return self.make_all([step_of(step, partition)])
 
-    def _execute(self, job: dg.JobDefinition, partition: str | None) -> dg.ExecuteInProcessResult:
+    def make_all(self, steps: Iterable[TableStep]) -> dg.ExecuteInProcessResult:
+        """Make some steps in one run; it may fail."""
+        job = self.definitions.resolve_implicit_global_asset_job_def()
         return job.execute_in_process(
-            instance=self.instance, partition_key=partition, raise_on_error=False, run_config=QUIET
+            instance=self.instance,
+            asset_selection=[step.key for step in steps],
+            raise_on_error=False,
+            run_config=QUIET,
         )
 
-    def tick(self) -> Launched:
-        """Return what one evaluation of the automation conditions launches."""
-        result = dg.evaluate_automation_conditions(self.definitions, self.instance, cursor=self.cursor)
-        self.cursor = result.cursor
-        launched = {name: set(result.get_requested_partitions(dg.AssetKey(name))) for name in PARENTS}
-        return {name: keys for name, keys in launched.items() if keys}
-
-    def settle(self) -> list[Launched]:
-        """Tick, make what is launched, and so on until nothing is; return what was, tick by tick."""
-        ticks: list[Launched] = []
-        while launched := self.tick():
-            ticks.append(launched)
-            for asset, keys in launched.items():
-                for key in sorted(keys, key=str):
-                    succeeded(self.make(asset, key))
-        return ticks
+    def out_of_date(self) -> Launched:
+        """Return what is out of date, or follows what is."""
+        records, found = Records(self.instance, self.catalogue), Launched()
+        for table in self.catalogue:
+            for step in records.out_of_date(table):
+                found.setdefault(step.step, set()).add(step.partition)
+        return found
 
     # What came out.
 
@@ -151,8 +154,11 @@ class Rig:
 
     def event(self, asset: str, partition: str | None = None) -> dg.AssetMaterialization:
         """Return the newest materialisation."""
-        wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition] if partition else None)
-        found = self.instance.fetch_materializations(wanted, limit=1).records[0].asset_materialization
+        found = (
+            self.instance.fetch_materializations(step_of(asset, partition).key, limit=1)
+            .records[0]
+            .asset_materialization
+        )
         assert found is not None
         return found
 
@@ -199,14 +205,16 @@ def failure_of(result: dg.ExecuteInProcessResult, step: str) -> str:
     """Return the sentence with which a step failed on purpose."""
     (failed,) = (event.step_failure_data for event in result.all_events if event.is_step_failure)
     assert failed.user_failure_data is not None
-    assert [event.step_key for event in result.all_events if event.is_step_failure] == [step]
+    failed_steps = [TableStep.of_op(str(event.step_key)).step for event in result.all_events if event.is_step_failure]
+    assert failed_steps == [step]
     return failed.user_failure_data.description or ""
 
 
 def tries_of(result: dg.ExecuteInProcessResult, step: str) -> int:
     """Return how many times a step was begun."""
     begun = {"STEP_START", "STEP_RESTARTED"}
-    return sum(event.event_type_value in begun and event.step_key == step for event in result.all_events)
+    steps = [event.step_key for event in result.all_events if event.event_type_value in begun]
+    return sum(TableStep.of_op(str(each)).step == step for each in steps)
 
 
 def check_of(result: dg.ExecuteInProcessResult, name: str) -> dg.AssetCheckEvaluation:

@@ -21,7 +21,6 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import messages
 from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, alert_sensor
 from c2tc_pipeline.pipeline.messages import SMTP_VARIABLE, WEBHOOK_VARIABLE
-from c2tc_pipeline.pipeline.sensors import source_sensor
 from c2tc_pipeline.sources import openml
 from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
@@ -173,14 +172,14 @@ def test_no_canary_is_left_anywhere(
     (rig.folder / "people.parquet").unlink(missing_ok=True)
     told = []
     for name in sources:
-        result = rig.run("ingest_job", name)
+        result = rig.run("ingest", name)
         assert not result.success, name
         told.append(tell_of(result, rig))
     told.append(look(rig))
     told += [printed(rig.catalogue.resolve_source(rig.catalogue[name])) for name in sources]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", canaries.make("wrong_s3_secret"))
     monkeypatch.setenv("AWS_SESSION_TOKEN", canaries.make("session_token"))
-    for job, partition in (("leaderboard_job", None), ("report_job", "people")):
+    for job, partition in (("leaderboard", None), ("report", "people")):
         told.append(tell_of(rig.run(job, partition), rig))
     told.append(printed(f"{rig.storage}/people.parquet"))
     told += [str(capfd.readouterr())]
@@ -207,7 +206,7 @@ def tell_of(result: dg.ExecuteInProcessResult, rig: Rig) -> str:
 def look(rig: Rig) -> str:
     """Return what the sensor of sources says after a look at all of them."""
     context = dg.build_sensor_context(rig.instance, repository_def=rig.definitions.get_repository_def())
-    data = source_sensor(rig.catalogue).evaluate_tick(context)
+    data = rig.definitions.get_repository_def().get_sensor_def("source_sensor").evaluate_tick(context)
     return f"{data.skip_message} {data.cursor} {data.run_requests}"
 
 

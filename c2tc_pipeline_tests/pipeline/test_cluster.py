@@ -41,14 +41,13 @@ def test_the_engine_changes_no_byte_and_no_version(
         monkeypatch.setenv(name, value)
     with Rig(tmp_path, storage=s3_place.root) as rig:
         rig.add("people", settings={"device": "cpu"})
-        succeeded(rig.run("ingest_job", "people"))
-        succeeded(rig.run("condense_job", "people|0.1"))
+        succeeded(rig.run("ingest", "people"))
+        succeeded(rig.run("condense", "people|0.1"))
         versions, files = rig.versions(), rig.stored_files(*STEPS)
-        rig.tick()
         rig.overrides["cache"] = CacheResource(directory=str(tmp_path / "another"))
         with running_cluster(environment=s3_place.environment) as address:
             rig.change("people", settings={"device": "cpu", "engine": address})
-            assert not set(STEPS) & rig.tick().keys()
+            assert not set(STEPS) & rig.out_of_date().keys()
             for step in STEPS:
                 succeeded(rig.make(step, "people|0.1"))
         assert rig.told("cluster_allocation", "people|0.1")["engine"] == address

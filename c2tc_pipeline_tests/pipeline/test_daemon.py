@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.pipeline.sensors import AUTOMATION_SENSOR as SENSOR_NAME
-from c2tc_pipeline_tests.pipeline.live import CELL, TABLE, Site, Webhook, running_webhook
+from c2tc_pipeline.pipeline.versioning import TableStep
+from c2tc_pipeline_tests.pipeline.live import TABLE, Site, Webhook, running_webhook
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
@@ -54,19 +55,21 @@ def test_what_is_up_to_date_is_left_alone(site: Site, webhook: Webhook) -> None:
 
 
 def test_a_setting_remakes_what_reads_it_while_a_bad_delivery_is_told_and_stops(site: Site, webhook: Webhook) -> None:
-    """Both at once, because the daemon reads the catalogue anew only once a minute."""
+    """Both at once; the code location is the daemon's own, which is loaded anew once a minute."""
     made, versions, by_hand = site.made(), site.versions("validated_table", "condensed_table"), len(site.runs())
     site.change(TABLE, evaluation={"seeds": 2, "models": ["boosting"]})
     site.deliver(TABLE, mixed_table(400).drop(columns="amount"))
-    affected = {f"raw_table/{TABLE}", f"evaluation_scores/{CELL}", f"report/{TABLE}", "leaderboard/all"}
+    scores = TableStep(TABLE, "evaluation_scores", 0.1).name
+    affected = {f"{TABLE}/raw_table", f"{TABLE}/{scores}", f"{TABLE}/report", "leaderboard"}
     site.wait_until(lambda: affected <= (site.made() - made).keys() and bool(webhook.received))
     site.wait_for_quiet(SENSORS)
     assert site.made() - made == dict.fromkeys(affected, 1), site.said
     assert site.versions("validated_table", "condensed_table") == versions
     [message] = webhook.received
     assert (message["tables"], message["step"], message["check"]) == ([TABLE], "raw_table", "fits_schema")
-    assert "'amount' is absent" in message["problem"]
+    assert "column 'amount' is absent" in message["problem"]
     assert failed(site) == [message["run_id"]]
     assert TOKEN not in site.said
     launched = site.runs()[:-by_hand]
     assert set().union(*(checked(site, run) for run in launched)) == {"fits_schema", "label_drift", "accurate_enough"}
+    assert sorted(run.job_name for run in launched) == ["condense_job", "leaderboard_job", "report_job"]

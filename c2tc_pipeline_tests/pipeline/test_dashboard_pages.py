@@ -8,23 +8,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from urllib.parse import quote
 
 import psutil
 import pytest
 
-from c2tc_pipeline.pipeline.versioning import PARENTS, partition_keys
-from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, Dashboard, Site, shown_site
+from c2tc_pipeline.pipeline.versioning import BY_RATIO, LEADERBOARD, PARENTS, TableStep
+from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
+from c2tc_pipeline_tests.pipeline.pipeline_rig import step_of
 from c2tc_pipeline_tests.storage.s3_server import free_ports
 from c2tc_pipeline_tests.tools.browser import Page
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.slow
 
+STEPS = [step_of(name, None if name == LEADERBOARD else CELL if name in BY_RATIO else TABLE) for name in PARENTS]
+CONDENSED = TableStep(TABLE, "condensed_table", 0.1)
 LOADED = "[...document.images].filter(image => image.naturalWidth > 0)"
-STALENESS = """query ($asset: [String!]!, $partition: String) {
-  assetNodes(assetKeys: [{path: $asset}]) { staleStatus(partition: $partition) }
-}"""
+STALENESS = "{ assetNodes { assetKey { path } staleStatus } }"
 NIGHT = """mutation ($schedule: ScheduleSelector!) {
   scheduleDryRun(selectorData: $schedule, timestamp: 1800000000) {
     ... on PythonError { message }
@@ -80,13 +80,13 @@ def says(page: Page, *texts: str) -> None:
 
 def test_it_lists_every_asset(page: Page, dashboard: Dashboard) -> None:
     page.open(f"{dashboard.url}/assets")
-    says(page, *PARENTS)
+    says(page, *(step.name for step in STEPS))
 
 
 def test_a_partition_shows_its_numbers_and_pictures(page: Page, dashboard: Dashboard, site: Site) -> None:
-    page.open(f"{dashboard.url}/assets/condensed_table?view=partitions&partition={quote(CELL)}")
+    page.open(f"{dashboard.url}/assets/{'/'.join(CONDENSED.key.path)}?view=events")
     told = site.told("condensed_table", CELL)
-    says(page, CELL, "rows_in", str(told["rows_in"]), "objective", str(told["objective"]), "projection")
+    says(page, "rows_in", str(told["rows_in"]), "objective", str(told["objective"]), "projection")
     assert page.evaluate(f"{CLOSED}.length") == 2
     for number, first_words in enumerate(("Bars of the share", "Scatter plot of")):
         page.evaluate(f"{CLOSED}[{number}].click()")
@@ -96,18 +96,16 @@ def test_a_partition_shows_its_numbers_and_pictures(page: Page, dashboard: Dashb
 
 
 def test_the_checks_of_an_asset_are_listed(page: Page, dashboard: Dashboard) -> None:
-    page.open(f"{dashboard.url}/assets/condensed_table?view=checks")
+    page.open(f"{dashboard.url}/assets/{'/'.join(CONDENSED.key.path)}?view=checks")
     says(page, "few_repeated_rows", "near_bound", "condensed rows repeat a source row", "Passed")
 
 
-def test_nothing_looks_out_of_date_after_a_run(dashboard: Dashboard, site: Site) -> None:
-    for asset in PARENTS:
-        for partition in partition_keys(asset, site.catalogue):
-            [node] = dashboard.ask(STALENESS, asset=[asset], partition=partition)["assetNodes"]
-            assert (asset, node["staleStatus"]) == (asset, "FRESH")
+def test_nothing_looks_out_of_date_after_a_run(dashboard: Dashboard) -> None:
+    nodes = {tuple(node["assetKey"]["path"]): node["staleStatus"] for node in dashboard.ask(STALENESS)["assetNodes"]}
+    assert nodes == dict.fromkeys((tuple(step.key.path) for step in STEPS), "FRESH")
 
 
-@pytest.mark.parametrize("job", ["ingest", "condense", "report", "leaderboard"])
+@pytest.mark.parametrize("job", ["condense", "report", "leaderboard"])
 def test_the_schedules_have_nothing_to_do_after_a_run(dashboard: Dashboard, job: str) -> None:
     schedule = {
         "scheduleName": f"{job}_nightly",

@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from c2tc_pipeline.pipeline.jobs import all_jobs
 from c2tc_pipeline.pipeline.sensors import source_sensor
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, succeeded
 from c2tc_pipeline_tests.sources.kinds import to_postgresql
@@ -27,16 +28,16 @@ def rig(postgresql: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         yield rig
 
 
-def launched(rig: Rig, cursor: str | None) -> tuple[list[str | None], str | None]:
+def launched(rig: Rig, cursor: str | None) -> tuple[list[str], str | None]:
     context = dg.build_sensor_context(rig.instance, cursor=cursor, repository_def=rig.definitions.get_repository_def())
-    data = source_sensor(rig.catalogue).evaluate_tick(context)
-    return [request.partition_key for request in data.run_requests or []], data.cursor
+    data = source_sensor(rig.catalogue, all_jobs(rig.catalogue)).evaluate_tick(context)
+    return [request.tags["c2tc/tables"] for request in data.run_requests or []], data.cursor
 
 
 def test_ingest_tells_where_a_table_came_from_and_the_sensor_when_it_changed(
     rig: Rig, postgresql: PostgresServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    succeeded(rig.run("ingest_job", "people"))
+    succeeded(rig.run("ingest", "people"))
     told = rig.told("raw_table", "people")
     assert told["source"] == f"postgresql://?table={TABLE}&dsn_env=WAREHOUSE"
     assert told["source_version"].startswith("db-")
@@ -55,11 +56,11 @@ def test_ingest_tells_where_a_table_came_from_and_the_sensor_when_it_changed(
         requests, cursor = launched(rig, cursor)
         ticks.append(requests)
     assert ticks == [[], ["people"], []]
-    succeeded(rig.run("ingest_job", "people"))
+    succeeded(rig.run("ingest", "people"))
     assert rig.versions("raw_table") != digest
     # And when things go wrong: a password that is refused.
     monkeypatch.setenv("WAREHOUSE", postgresql.dsn.replace(f"/{DATABASE}", "/nothing"))
-    assert not rig.run("ingest_job", "people").success
+    assert not rig.run("ingest", "people").success
     runs = rig.instance.get_runs()
     kept = [dg.serialize_value(entry) for run in runs for entry in rig.instance.all_logs(run.run_id)]
     assert any("check user, database and password" in entry for entry in kept)

@@ -39,8 +39,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
             settings={"strings": "similarity"},
             evaluation={"seeds": 1, "models": ["mlp"]},
         )
-        assert rig.run("ingest_job", "people").success
-        assert rig.run("condense_job", CELL).success
+        assert rig.run("ingest", "people").success
+        assert rig.run("condense", CELL).success
         yield rig
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import pandas as pd
 import pytest
 
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.versioning import BY_CELL, PARENTS
+from c2tc_pipeline.pipeline.versioning import BY_RATIO, LEADERBOARD, PARENTS
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
+from c2tc_pipeline_tests.pipeline.pipeline_rig import step_of
 from c2tc_pipeline_tests.tools.browser import Page
 from c2tc_pipeline_tests.tools.hostile_tables import MARK, Listener, hostile_table, hostile_texts, listening
 
@@ -93,8 +93,8 @@ def test_stored_pages_show_the_names_and_obey_none(
 def test_the_dashboard_obeys_none_of_the_names(
     page: Page, dashboard: Dashboard, listener: Listener, table: tuple[pd.DataFrame, str], asset: str
 ) -> None:
-    view = f"partitions&partition={quote(CELL if asset in BY_CELL else TABLE)}" if asset != "leaderboard" else "events"
-    page.open(f"{dashboard.url}/assets/{asset}?view={view}")
+    step = step_of(asset, None if asset == LEADERBOARD else CELL if asset in BY_RATIO else TABLE)
+    page.open(f"{dashboard.url}/assets/{'/'.join(step.key.path)}?view=events")
     page.wait_until("document.body.innerText.includes('data_version')")
     said = [page.text]
     for number in range(page.evaluate(f"{CLOSED}.length")):

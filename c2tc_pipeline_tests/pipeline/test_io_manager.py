@@ -32,38 +32,26 @@ def test_each_materialisation_is_a_new_version_and_a_consumer_gets_the_newest(to
     assert (published.kind, published.settings["partition"], published.settings["run_id"]) == (KIND, None, run.run_id)
 
 
-def test_partitions_are_kept_apart(toys: Toys) -> None:
+def test_tables_are_kept_apart(toys: Toys) -> None:
     for toys.says in ("adult", "flights"):
         assert toys.make("word", toys.says).success
     assert toys.make("plural", "adult").success
-    assert toys.make("detail", "flights|0.01").success
-    assert toys.got == {"plural": "adult", "detail": "flights"}
+    assert toys.got == {"plural": "adult"}
     published = toys.place.store.latest("word/adult")
     assert published is not None
     assert published.settings["partition"] == "adult"
 
 
-def test_a_consumer_of_many_partitions_gets_those_that_were_made(toys: Toys) -> None:
+def test_an_optional_input_that_was_never_made_is_none(toys: Toys) -> None:
     assert toys.make("board").success
-    assert toys.got == {"board": {}}
-    for toys.says in ("flights|0.01", "adult|0.001", "adult|0.01"):
-        assert toys.make("cell", toys.says).success
-    for partition in ("adult", "flights"):
-        assert toys.make("page", partition).success
-        mine = [key for key in ("adult|0.001", "adult|0.01", "flights|0.01") if key.startswith(partition)]
-        assert list(toys.got["page"].items()) == [(key, key) for key in mine]
+    assert toys.got == {"board": {"adult": None, "flights": None}}
+    assert toys.make("word", "flights").success
     board = toys.make("board")
-    assert list(toys.got["board"]) == ["adult|0.001", "adult|0.01", "flights|0.01"]
+    assert toys.got == {"board": {"adult": None, "flights": "first"}}
     assert not [entry for entry in toys.instance.all_logs(board.run_id) if int(entry.level) > logging.INFO]
 
 
-def test_a_dimension_with_one_key_still_gives_a_dict(toys: Toys) -> None:
-    assert toys.make("narrow", "adult|0.01").success
-    assert toys.make("narrow_page", "adult").success
-    assert toys.got == {"narrow_page": {"adult|0.01": "first"}}
-
-
-def test_one_partition_that_was_never_made_is_asked_for(toys: Toys) -> None:
+def test_an_input_that_was_never_made_is_asked_for(toys: Toys) -> None:
     assert toys.make("word", "flights").success
     message = failure_of(toys.make("plural", "adult"))
     assert message.startswith("There is no version of 'word/adult' in ")
@@ -74,7 +62,7 @@ def test_a_value_can_be_read_without_a_run(toys: Toys) -> None:
     assert toys.make("word", "adult").success
     assert toys.manager.read("word", "adult") == "first"
     definitions = dg.Definitions(assets=toys.assets(), resources={"io_manager": toys.manager})
-    value = definitions.load_asset_value("word", partition_key="adult", instance=toys.instance)
+    value = definitions.load_asset_value(["adult", "word"], instance=toys.instance)
     assert value == "first"
     with pytest.raises(InputError, match="no version of 'word/flights'"):
         toys.manager.read("word", "flights")

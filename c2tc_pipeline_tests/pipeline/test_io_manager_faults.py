@@ -19,7 +19,7 @@ def test_a_run_that_was_overtaken_fails_once_and_the_other_result_stands(toys: T
 
     def overtake() -> None:
         if toys.attempts == 1:
-            # Another partition does not overtake.
+            # Another table does not overtake.
             publish(toys.place.open(), "other", "word/flights")
             return
         for number in range(others):
@@ -45,7 +45,7 @@ def test_of_two_runs_at_once_one_wins_with_a_whole_result(toys: Toys) -> None:
     def compete(text: str) -> None:
         with dg.DagsterInstance.ephemeral() as instance:
             mine = Toys(toys.place, instance, says=text, meanwhile=wait_for_the_other)
-            results[text] = mine.make("cell", "adult|0.01")
+            results[text] = mine.make("word", "adult")
 
     threads = [threading.Thread(target=compete, args=(text,)) for text in ("left", "right")]
     for thread in threads:
@@ -54,9 +54,9 @@ def test_of_two_runs_at_once_one_wins_with_a_whole_result(toys: Toys) -> None:
         thread.join()
     (winner,) = (text for text, result in results.items() if result.success)
     (loser,) = (result for result in results.values() if not result.success)
-    assert failure_of(loser).startswith("Another run published version 1 of 'cell/adult|0.01'")
-    assert toys.place.store.versions("cell/adult|0.01") == [1]
-    assert fetched(toys.place.store, "cell/adult|0.01") == files_of(winner)
+    assert failure_of(loser).startswith("Another run published version 1 of 'word/adult'")
+    assert toys.place.store.versions("word/adult") == [1]
+    assert fetched(toys.place.store, "word/adult") == files_of(winner)
 
 
 def test_a_write_that_breaks_off_is_tried_again_and_leaves_nothing(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,20 +100,21 @@ def test_a_run_whose_number_a_collector_took_while_it_stored_is_not_lost(
 
 
 def test_a_damaged_file_stops_the_consumer_and_is_named(toys: Toys) -> None:
-    for partition in ("adult|0.01", "adult|0.001"):
-        assert toys.make("cell", partition).success
+    for table in ("adult", "flights"):
+        assert toys.make("word", table).success
     store = toys.place.store
-    published = store.latest("cell/adult|0.01")
+    published = store.latest("word/adult")
     assert published is not None
     path = data_path(published, "folder/b.bin")
     content = store.backend.read_bytes(path)
     toys.place.overwrite(path, bytes([content[0] ^ 1]) + content[1:])
-    message = failure_of(toys.make("page", "adult"))
-    assert message == f"File {store.backend.address(path)!r} does not match its manifest; make the artefact again."
+    for consumer in ("plural", "adult"), ("board", ""):
+        message = failure_of(toys.make(*consumer))
+        assert message == f"File {store.backend.address(path)!r} does not match its manifest; make the artefact again."
     assert toys.got == {}
-    assert toys.make("cell", "adult|0.01").success
-    assert toys.make("page", "adult").success
-    assert set(toys.got["page"]) == {"adult|0.01", "adult|0.001"}
+    assert toys.make("word", "adult").success
+    assert toys.make("board").success
+    assert toys.got == {"board": {"adult": "first", "flights": "first"}}
 
 
 def test_an_artefact_of_another_kind_is_not_taken_for_the_asset(toys: Toys) -> None:

@@ -40,7 +40,7 @@ def test_wrong_credentials_end_in_one_sentence_and_no_secret_reaches_what_dagste
     def break_off() -> None:
         raise OSError("broke off")
 
-    assert toys.make("cell", "adult|0.01").success
+    assert toys.make("word", "adult").success
     assert toys.make("board").success
     toys.meanwhile = break_off
     assert not toys.make("motto").success

@@ -13,7 +13,7 @@ import pytest
 
 from c2tc_pipeline.pipeline.instance import end_dead_runs
 from c2tc_pipeline_tests.pipeline.faulty_definitions import execute, faulty_job_in_process
-from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig
 from c2tc_pipeline_tests.pipeline.processes import ended, start
 from c2tc_pipeline_tests.tools.reliability.kill_matrix import differing
 
@@ -53,7 +53,7 @@ def started(rig: Rig, *fault: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "C2TC_CATALOGUE": str(rig.folder / "catalog.yaml"), "OMP_NUM_THREADS": "1"}
     with (rig.folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
-            [*command, str(rig.folder), "ingest_job", "people", *fault],
+            [*command, str(rig.folder), "ingest", "people", *fault],
             cwd=ROOT,
             env=environment,
             stdout=log,
@@ -66,8 +66,8 @@ def test_a_step_whose_process_is_killed_is_tried_again(rig: Rig, undisturbed: Ri
     assert (rig.folder / "killed").exists()
     events = [entry.dagster_event for entry in rig.instance.all_logs(newest_run(rig)) if entry.dagster_event]
     again = [event.step_key for event in events if event.event_type_value == "STEP_RESTARTED"]
-    assert again == ["encoder"]
-    assert differing(rig.stored_files(), undisturbed.stored_files(*JOBS["ingest_job"])) == []
+    assert again == ["people__encoder"]
+    assert differing(rig.stored_files(), undisturbed.stored_files(*PARTS["ingest"])) == []
 
 
 def test_a_step_that_outlives_its_killed_run_comes_too_late(rig: Rig, undisturbed: Rig) -> None:
@@ -81,7 +81,7 @@ def test_a_step_that_outlives_its_killed_run_comes_too_late(rig: Rig, undisturbe
             run.wait()
             dead_run = newest_run(rig)
             assert end_dead_runs(rig.instance) == [dead_run]
-            follower = start(execute, faulty_job_in_process, rig.folder, "ingest_job", "people", parent_run=dead_run)
+            follower = start(execute, faulty_job_in_process, rig.folder, "ingest", "people", parent_run=dead_run)
             assert ended(follower) == 0
             winner = rig.store.latest("encoder/people")
             (rig.folder / "go").write_bytes(b"go")
@@ -90,7 +90,7 @@ def test_a_step_that_outlives_its_killed_run_comes_too_late(rig: Rig, undisturbe
             if _is_alive(step):
                 os.kill(step, signal.SIGKILL)
     assert rig.store.latest("encoder/people") == winner
-    assert differing(rig.stored_files(), undisturbed.stored_files(*JOBS["ingest_job"])) == []
+    assert differing(rig.stored_files(), undisturbed.stored_files(*PARTS["ingest"])) == []
     told = [
         entry.get_dagster_event().step_failure_data
         for entry in rig.instance.all_logs(dead_run)

@@ -40,8 +40,8 @@ def test_a_table_of_several_times_the_memory_limit_gives_the_same_bytes(
     files = []
     for name in ("in_memory", "streamed"):
         with described(tmp_path / name, mixed_table(60_000)) as rig:
-            succeeded(rig.run("ingest_job", "people"))
-            succeeded(rig.run("condense_job", CELL))
+            succeeded(rig.run("ingest", "people"))
+            succeeded(rig.run("condense", CELL))
             files.append(rig.stored_files(*COMPARED))
             raw = StoreIOManager(root=rig.storage).read("raw_table", "people")
         assert raw.in_memory == (name == "in_memory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,15 @@ import pytest
 from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
-from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.steps import GPU_POOL, RETRIES
-from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, PARENTS, partition_keys
+from c2tc_pipeline.pipeline.steps import EVALUATION_POOL, GPU_POOL, RETRIES
+from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, code_version, partition_keys
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 RATIOS = (0.1, 0.05)
 CELLS = [f"people|{ratio}" for ratio in RATIOS]
 SCHEMA, LINEAGE, ROWS = "dagster/column_schema", "dagster/column_lineage", "dagster/row_count"
-EVERYWHERE = {"seconds", "peak_memory_mb", "replaces_version", "version", "path", "bytes"}
+EVERYWHERE = {"seconds", "cpu_seconds", "peak_memory_mb", "replaces_version", "version", "path", "bytes"}
 PROMISED = {
     "raw_table": {
         ROWS,
@@ -64,7 +64,10 @@ PICTURES = {
     "evaluation_scores": {"row_worth"},
     "report": {"accuracy_by_ratio", "macro_f1_by_ratio", "auc_by_ratio"},
 }
-ON_THE_GPU = {"encoder", "cluster_allocation", "condensed_table", "evaluation_scores"}
+POOLS = {
+    **dict.fromkeys(("encoder", "cluster_allocation", "condensed_table"), GPU_POOL),
+    "evaluation_scores": EVALUATION_POOL,
+}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +93,7 @@ def test_every_asset_is_made_once_and_up_to_date(rig: Rig) -> None:
     for asset in PARENTS:
         for key in partition_keys(asset, rig.catalogue):
             assert rig.told(asset, key)["version"] == 1
-        assert list(Ledger(rig.instance, rig.catalogue).pending(asset)) == []
+    assert rig.out_of_date() == {}
 
 
 def test_what_is_stored_loads(rig: Rig) -> None:
@@ -169,8 +172,7 @@ def test_training_rows_have_the_columns_of_the_source_and_their_number_concerns_
         assert set(rows["job"].dropna()) <= set(source["job"].dropna())
     with rig.copy_to(tmp_path / "rig") as copied:
         copied.change("people", settings={"strings": "similarity", "expand_rows": 400})
-        ledger = Ledger(copied.instance, copied.catalogue)
-        assert {asset: found for asset in PARENTS if (found := list(ledger.pending(asset)))} == {"training_rows": CELLS}
+        assert copied.out_of_date() == {"training_rows": set(CELLS)}
 
 
 def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:
@@ -179,7 +181,7 @@ def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:
         asset: rig.told(asset, "people")[LINEAGE].deps_by_column for asset in ("validated_table", "encoded_table")
     }
     assert set(behind["validated_table"]) == columns
-    assert behind["validated_table"]["job"] == [dg.TableColumnDep(dg.AssetKey("raw_table"), "job")]
+    assert behind["validated_table"]["job"] == [dg.TableColumnDep(dg.AssetKey(["people", "raw_table"]), "job")]
     assert {dep.column_name for deps in behind["encoded_table"].values() for dep in deps} == columns - {"outcome"}
     encoded = {column.name for column in rig.told("encoded_table", "people")[SCHEMA].columns}
     assert set(behind["encoded_table"]) == encoded
@@ -187,45 +189,79 @@ def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:
     assert set(condensed[LINEAGE].deps_by_column) == {column.name for column in condensed[SCHEMA].columns} == columns
 
 
-def test_every_check_ran_and_the_blocking_one_passed(rig: Rig) -> None:
-    graph = rig.definitions.resolve_asset_graph()
-    names = {key.name for key in graph.asset_check_keys}
-    assert names == {"fits_schema", "label_drift", "few_repeated_rows", "near_bound", "accurate_enough"}
-    assert [key.name for key in graph.asset_check_keys if graph.get(key).blocking] == ["fits_schema"]
-    for key in graph.asset_check_keys:
+def test_every_check_ran_and_none_failed_that_stops_a_table(rig: Rig) -> None:
+    keys = rig.definitions.resolve_asset_graph().asset_check_keys
+    assert {key.name for key in keys} == {
+        *("fits_schema", "label_drift", "few_repeated_rows", "near_bound", "accurate_enough")
+    }
+    assert len(keys) == 2 + 3 * len(RATIOS)
+    for key in keys:
         (newest, *_) = rig.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
         assert newest.status.value in ("SUCCEEDED", "FAILED")
         assert key.name != "fits_schema" or newest.status.value == "SUCCEEDED"
 
 
-def test_every_asset_is_described(rig: Rig) -> None:
-    specs = {spec.key.to_user_string(): spec for spec in rig.definitions.resolve_all_asset_specs()}
-    assert set(specs) == set(PARENTS)
-    for name in PARENTS:
-        spec = specs[name]
-        assert spec.group_name in ("ingest", "encode", "condense", "evaluate", "report")
+def test_every_asset_is_described_by_its_table(rig: Rig) -> None:
+    definitions = build_defs(rig.catalogue, storage=rig.storage)
+    specs = {TableStep.of_key(spec.key): spec for spec in definitions.resolve_all_asset_specs()}
+    assert {step.step for step in specs} == set(PARENTS)
+    assert {step.ratio for step in specs} == {None, *RATIOS}
+    for step, spec in specs.items():
+        assert spec.group_name == (step.table or "all_tables")
         assert {"python"} < spec.kinds
         assert spec.owners
         assert spec.description
-        assert spec.code_version == ALGORITHM_VERSIONS[name]
-        assert spec.tags["c2tc/stage"] == spec.group_name
-        assert {dep.asset_key.to_user_string() for dep in spec.deps} == set(PARENTS[name])
-        assert (spec.automation_condition is None) == (name == "raw_table")
-
-
-def test_every_asset_is_tried_again_and_heavy_ones_share_a_pool(rig: Rig) -> None:
-    definitions = build_defs(rig.catalogue, storage=rig.storage)
-    for name in PARENTS:
-        operation = definitions.resolve_assets_def(name).op
+        assert spec.code_version == code_version(step, rig.catalogue)
+        above = [TableStep.of_key(dep.asset_key) for dep in spec.deps]
+        assert {each.step for each in above} == set(PARENTS[step.step])
+        assert all(step.ratio is None or each.ratio in (None, step.ratio) for each in above)
+        operation = definitions.resolve_assets_def(spec.key).op
         assert operation.retry_policy == RETRIES
-        assert operation.pool == (GPU_POOL if name in ON_THE_GPU else None)
+        assert operation.pool == POOLS.get(step.step)
     assert RETRIES.max_retries > 0
-    assert RETRIES.delay
     assert (RETRIES.backoff, RETRIES.jitter) == (dg.Backoff.EXPONENTIAL, dg.Jitter.PLUS_MINUS)
 
 
-def test_a_hole_of_the_grid_is_refused_in_one_sentence(rig: Rig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ratio", [1.0, 0.5, 0.001, 1e-05, 1.5e-07])
+def test_a_ratio_survives_its_key(ratio: float) -> None:
+    step = TableStep("a__b", "condensed_table", ratio)
+    assert TableStep.of_key(step.key) == step
+    assert TableStep.of_op(step.key.to_python_identifier()) == step
+
+
+def test_freshness_is_a_setting_of_the_table(rig: Rig, tmp_path: Path) -> None:
     with rig.copy_to(tmp_path / "rig") as copied:
-        copied.add("shops", mixed_table(300, seed=1), ratios=[0.2])
-        result = copied.make("cluster_allocation", "people|0.2")
-    assert "'people' is not condensed to the ratio 0.2" in failure_of(result, "cluster_allocation")
+        copied.change("people", fresh_within="26h")
+        copied.add("shops", mixed_table(300, seed=1))
+        policies = {
+            spec.key.path[0]: spec.freshness_policy
+            for spec in copied.definitions.resolve_all_asset_specs()
+            if spec.freshness_policy is not None
+        }
+    assert policies == {"people": dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=26))}
+
+
+def test_a_rerun_by_hand_takes_what_is_costly_from_the_cache(rig: Rig, tmp_path: Path) -> None:
+    reusing = {"encoder": "people", "cluster_allocation": CELLS[0], "evaluation_scores": CELLS[0]}
+    with rig.copy_to(tmp_path / "rig") as copied:
+        before = copied.versions()
+        assert not any(copied.told(asset, key)["cache_hit"] for asset, key in reusing.items())
+        for asset, key in reusing.items():
+            assert copied.make(asset, key).success
+            assert (copied.told(asset, key)["cache_hit"], copied.told(asset, key)["version"]) == (True, 2)
+        assert copied.versions() == before
+        assert copied.out_of_date() == {}
+
+
+def test_a_report_leaves_out_what_is_out_of_date_and_steps_of_two_deliveries_are_not_mixed(
+    rig: Rig, tmp_path: Path
+) -> None:
+    with rig.copy_to(tmp_path / "rig") as copied:
+        settings = {"strings": "similarity", "expand_rows": 500}
+        copied.change("people", settings={**settings, "representative": "medoid"})
+        assert copied.run("condense", CELLS[0]).success
+        assert copied.make("report", "people").success
+        assert copied.told("report", "people")["ratios"] == 1
+        # The settings of the encoder are others now, so it does not fit the table that was encoded by it.
+        copied.change("people", settings={**settings, "strings": "target"})
+        assert "encoder is out of date" in failure_of(copied.make("condensed_table", CELLS[0]), "condensed_table")

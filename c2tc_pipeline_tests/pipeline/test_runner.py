@@ -10,6 +10,8 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -17,11 +19,11 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import runner
 from c2tc_pipeline.pipeline.instance import Workplace, chosen_cells, open_instance, prepare_home
-from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST
 from c2tc_pipeline.pipeline.run_events import RunEvent
 from c2tc_pipeline.pipeline.runner import TableRun, run_tables
+from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline_tests.pipeline.toy_pipeline import toy_catalogue, toy_definitions
+from c2tc_pipeline_tests.pipeline.toy_pipeline import every_step, toy_catalogue, toy_definitions
 
 Deed = Callable[[str], object]
 
@@ -31,16 +33,12 @@ class Seen:
     """A listener that keeps events, with their partitions."""
 
     events: list[tuple[str, RunEvent]] = field(default_factory=list)
-    # Whether to press Ctrl-C when told to wait.
-    impatient: bool = False
 
     def __call__(self, event: RunEvent) -> None:
         self.events.append((event.partition, event))
-        if self.impatient and event.kind == "waiting":
-            signal.raise_signal(signal.SIGINT)
 
     def of(self, kind: str) -> list[tuple[str, str]]:
-        return [(partition, event.step) for partition, event in self.events if event.kind == kind]
+        return [(partition, event.asset) for partition, event in self.events if event.kind == kind]
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,15 @@ class ToyPlace(Workplace):
     checks: Sequence[dg.AssetChecksDefinition] = ()
 
     def definitions(self, catalogue: Catalogue) -> dg.Definitions:
-        def act(name: str, partition: str) -> dict[str, bool]:
-            self.deeds.get(name, str)(partition)
-            return {"cache_hit": name == "encoder"}
+        def act(step: TableStep) -> dict[str, bool]:
+            self.deeds.get(step.step, str)(step.partition or "")
+            return {"cache_hit": step.step == "encoder"}
 
         return toy_definitions(catalogue, act=act, checks=self.checks)
+
+    def store(self) -> Any:
+        """A store in which everything is."""
+        return SimpleNamespace(latest=lambda key: key)
 
 
 @dataclass
@@ -69,7 +71,7 @@ class Rig:
     exported: list[str] = field(default_factory=list)
 
     def run(self, table: str | None = None, ratio: float | None = None) -> list[TableRun]:
-        catalogue = toy_catalogue(self.folder, "wide", "tall")
+        catalogue = self.catalogue
         place = ToyPlace(
             self.folder / "catalog.yaml", str(self.folder / "store"), self.home, self.deeds, checks=self.checks
         )
@@ -77,6 +79,10 @@ class Rig:
         done, board = run_tables(place, catalogue, chosen, self.folder / "results", self.seen)
         assert board == []
         return done
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return toy_catalogue(self.folder, "wide", "tall")
 
     @property
     def home(self) -> Path:
@@ -111,38 +117,30 @@ def fail_for(partition: str, error: BaseException) -> Deed:
     return deed
 
 
-def test_all_runs_of_all_tables_in_order(rig: Rig) -> None:
+def test_all_steps_of_all_tables_in_order(rig: Rig) -> None:
     wide, tall = rig.run()
-    assert rig.seen.of("made") == [
-        *[
-            (partition, asset)
-            for table in ("wide", "tall")
-            for partition, assets in [
-                (table, INGEST),
-                (f"{table}|0.1", CONDENSE),
-                (f"{table}|0.01", CONDENSE),
-                (table, ("report",)),
-            ]
-            for asset in assets
-        ],
-        ("", "leaderboard"),
-    ]
-    assert [event.step for _, event in rig.seen.events if event.cached] == ["encoder", "encoder"]
-    assert [list(made.seconds) for made in (wide, tall)] == [[0.1, 0.01], [0.1, 0.01]]
+    seen = rig.seen.of("made")
+    assert sorted(seen) == sorted((step.partition or "", step.step) for step in every_step(rig.catalogue))
+    for table in ("wide", "tall"):
+        order = [[*PARENTS].index(step) for partition, step in seen if partition.startswith(table)]
+        assert order == sorted(order)
+    assert [partition[:4] for partition, _ in seen] == ["wide"] * 13 + ["tall"] * 13 + [""]
+    assert [event.asset for _, event in rig.seen.events if event.cached] == ["encoder", "encoder"]
+    assert [made.ratios for made in (wide, tall)] == [[0.1, 0.01], [0.1, 0.01]]
     assert [made.folder for made in (wide, tall)] == [rig.folder / "results" / name for name in ("wide", "tall")]
     assert rig.exported == ["wide", "tall"]
     assert wide.failures == tall.failures == []
 
 
 def summary(made: TableRun) -> list[tuple[str, str, bool]]:
-    return [(event.step, event.text, event.mistake) for event in made.failures]
+    return [(event.asset, event.text, event.mistake) for event in made.failures]
 
 
 def test_a_table_that_fails_does_not_stop_the_next(rig: Rig) -> None:
     rig.deeds["raw_table"] = fail_for("wide", dg.Failure("The table is empty; fill it.", allow_retries=False))
     wide, tall = rig.run()
     assert summary(wide) == [("raw_table", "The table is empty; fill it.", True)]
-    assert (wide.seconds, wide.folder) == ({}, None)
+    assert (wide.ratios, wide.folder) == ([], None)
     assert tall.failures == []
     assert rig.seen.of("retrying") == []
     assert rig.exported == ["tall"]
@@ -154,7 +152,7 @@ def test_a_ratio_that_fails_does_not_stop_the_others(rig: Rig) -> None:
     [made] = rig.run("wide")
     assert summary(made) == [("condensed_table", "RuntimeError: the disk is full", False)]
     assert rig.seen.of("retrying") == [("wide|0.1", "condensed_table")]
-    assert list(made.seconds) == [0.01]
+    assert made.ratios == [0.01]
     assert rig.exported == ["wide"]
 
 
@@ -182,22 +180,17 @@ def test_a_transient_error_is_shown_and_forgotten(rig: Rig) -> None:
     assert retry.text == "ConnectionError: reset by peer"
 
 
-@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "warning"])
-def test_checks(rig: Rig, blocking: bool) -> None:
-    @dg.asset_check(asset="raw_table", blocking=blocking)
+def test_a_check_that_only_warns_is_shown_and_stops_nothing(rig: Rig) -> None:
+    @dg.asset_check(asset=["wide", "raw_table"])
     def tidy() -> dg.AssetCheckResult:
-        severity = dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN
+        severity = dg.AssetCheckSeverity.WARN
         return dg.AssetCheckResult(passed=False, severity=severity, description="Three rows are untidy.")
 
     rig.checks.append(tidy)
     [made] = rig.run("wide", 0.1)
-    if blocking:
-        assert [(event.text, event.mistake) for event in made.failures] == [("Three rows are untidy.", True)]
-        assert ("wide", "validated_table") not in rig.seen.of("started")
-    else:
-        assert made.failures == []
-        [warned] = [event for _, event in rig.seen.events if event.kind == "warned"]
-        assert (warned.step, warned.text) == ("raw_table: tidy", "Three rows are untidy.")
+    assert made.failures == []
+    [(_, warned)] = [seen for seen in rig.seen.events if seen[1].kind == "warned"]
+    assert warned.text == "Three rows are untidy."
 
 
 def test_an_interrupt_ends_the_run_at_once_and_gives_the_slot_back(lasting: Rig) -> None:
@@ -218,16 +211,6 @@ def test_an_interrupt_ends_the_run_at_once_and_gives_the_slot_back(lasting: Rig)
         # The daemon would launch a run again that a person has stopped.
         assert run.tags["dagster/will_retry"] == "false"
         assert instance.event_log_storage.get_concurrency_info("gpu").claimed_slots == []
-
-
-def test_an_interrupt_while_another_run_has_the_device(lasting: Rig) -> None:
-    with open_instance(lasting.home) as instance:
-        instance.event_log_storage.initialize_concurrency_limit_to_default("gpu")
-        instance.event_log_storage.claim_concurrency_slot("gpu", "another-run", "encoder")
-    lasting.seen.impatient = True
-    with pytest.raises(KeyboardInterrupt):
-        lasting.run()
-    assert lasting.seen.of("waiting") == [("wide", "encoder")]
 
 
 def test_runs_of_a_shared_database_are_left_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

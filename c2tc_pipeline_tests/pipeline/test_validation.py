@@ -16,6 +16,7 @@ from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, check_of, failure_of,
 from c2tc_pipeline_tests.tools.made_tables import everything_below, mixed_table
 
 AFTER_RAW = ("validated_table", "encoder", "encoded_table")
+AFTER_ENCODING = {"cluster_allocation", "condensed_table", "training_rows", "evaluation_scores", "report"}
 # A label that takes many rows to learn, so that few of them cost accuracy.
 TABLE = mixed_table().assign(outcome=lambda rows: np.where(rows["age"] // 6 % 2, "class a", "class b"))
 
@@ -25,7 +26,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One good delivery."""
     with Rig(tmp_path_factory.mktemp("ingested")) as rig:
         rig.add("people", TABLE, evaluation={"seeds": 1, "models": ["boosting"]})
-        assert rig.run("ingest_job", "people").success
+        assert rig.run("ingest", "people").success
         yield rig
 
 
@@ -64,28 +65,29 @@ def test_a_bad_delivery_stops_at_its_check_and_the_last_good_one_stands(
     before = rig.versions(*AFTER_RAW)
     files = {asset: everything_below(rig.folder / "store" / asset) for asset in AFTER_RAW}
     rig.deliver("people", spoil(TABLE))
-    result = rig.run("ingest_job", "people")
+    result = rig.run("ingest", "people")
     assert not result.success
     verdict = check_of(result, "fits_schema")
-    assert (verdict.passed, verdict.severity, verdict.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
+    assert (verdict.passed, verdict.severity, verdict.blocking) == (False, dg.AssetCheckSeverity.ERROR, False)
     told: dict[str, Any] = {name: value.value for name, value in verdict.metadata.items()}
     assert told["failures"] == 1
     assert [record.data for record in told["what_failed"].records] == [expected]
     assert verdict.description is not None
     assert repr(expected["column"]) in verdict.description
-    assert tries_of(result, "raw_table_fits_schema") == 1
-    assert [
-        event.asset_key.to_user_string() for event in result.get_asset_materialization_events() if event.asset_key
-    ] == ["raw_table"]
+    assert tries_of(result, "raw_table") == tries_of(result, "validated_table") == 1
+    assert failure_of(result, "validated_table") == verdict.description
+    assert [event.asset_key for event in result.get_asset_materialization_events()] == [
+        dg.AssetKey(["people", "raw_table"])
+    ]
     assert rig.versions(*AFTER_RAW) == before
     assert {asset: everything_below(rig.folder / "store" / asset) for asset in AFTER_RAW} == files
-    assert rig.tick() == {"cluster_allocation": {"people|0.1"}}, "the last good delivery is still worked with"
+    assert set(rig.out_of_date()) == AFTER_ENCODING, "the last good delivery is still worked with"
 
 
 def test_what_follows_refuses_a_bad_delivery_too_and_is_not_tried_again(rig: Rig) -> None:
     before = rig.versions(*AFTER_RAW)
     rig.deliver("people", with_infinities(TABLE))
-    assert not rig.make("raw_table", "people").success
+    assert not check_of(rig.make("raw_table", "people"), "fits_schema").passed
     result = rig.make("validated_table", "people")
     message = failure_of(result, "validated_table")
     assert message.startswith("Table 'people' does not fit its schema: column 'amount' fails 'finite' in 2 values")
@@ -96,32 +98,32 @@ def test_what_follows_refuses_a_bad_delivery_too_and_is_not_tried_again(rig: Rig
 
 def test_a_raised_baseline_accepts_the_delivery(rig: Rig) -> None:
     rig.deliver("people", with_a_new_class(without_a_column(TABLE)))
-    assert not rig.run("ingest_job", "people").success
+    assert not rig.run("ingest", "people").success
     rig.change("people", checks={"baseline": 2})
-    result = rig.run("ingest_job", "people")
+    result = rig.run("ingest", "people")
     assert result.success
     assert check_of(result, "fits_schema").passed
     assert rig.told("validated_table", "people")["columns"] == TABLE.shape[1] - 1
     # From now on this is what fits.
     rig.deliver("people", TABLE.drop(columns="day"))
-    assert not rig.make("raw_table", "people").success
+    assert not check_of(rig.make("raw_table", "people"), "fits_schema").passed
 
 
 def test_a_first_delivery_that_no_one_can_use_stops_as_well(tmp_path: Path) -> None:
     with Rig(tmp_path) as rig:
         rig.add("people", mixed_table(classes=1))
-        result = rig.run("ingest_job", "people")
+        result = rig.run("ingest", "people")
         assert not result.success
         verdict = check_of(result, "fits_schema")
         assert not verdict.passed
         assert "one class only" in (verdict.description or "")
         assert set(rig.versions()) == {("raw_table", "people")}
-        assert rig.tick() == {}
+        assert rig.out_of_date() == {}
 
 
 def test_a_source_that_is_not_there_is_told_in_one_sentence_and_not_tried_again(rig: Rig) -> None:
     (rig.folder / "people.parquet").unlink()
-    result = rig.run("ingest_job", "people")
+    result = rig.run("ingest", "people")
     assert "people.parquet" in failure_of(result, "raw_table")
     assert tries_of(result, "raw_table") == 1
 
@@ -130,7 +132,7 @@ def test_deliveries_are_held_against_the_first_one_and_not_against_the_last(rig:
     for kept in (TABLE["outcome"] == "class a") | (TABLE.index < 40), TABLE["outcome"].notna():
         # In between comes a delivery that happens to have fewer classes, and fewer missing values.
         rig.deliver("people", TABLE[kept & TABLE["age"].notna()] if not kept.all() else TABLE)
-        result = rig.run("ingest_job", "people")
+        result = rig.run("ingest", "people")
         assert check_of(result, "fits_schema").passed, check_of(result, "fits_schema").description
 
 
@@ -148,7 +150,7 @@ class TestWarnings:
         assert (verdict.passed, verdict.severity) == (False, dg.AssetCheckSeverity.WARN)
         shares = [table["outcome"].value_counts(normalize=True) for table in (frame, frame.assign(outcome=moved))]
         expected = (shares[0] - shares[1]).abs().sum() / 2
-        assert verdict.metadata["drift"].value == pytest.approx(expected, abs=1e-6)
+        assert verdict.metadata["drift"].value == pytest.approx(expected, abs=1e-4)
         rig.change("people", checks={"drift": 0.9})
         again = check_of(rig.make("raw_table", "people"), "label_drift")
         assert again.passed
@@ -164,7 +166,7 @@ class TestWarnings:
         rig.change("people", ratios=ratios, checks=strict, settings={"allocation": "ratio"})
         verdicts: dict[str, list[bool]] = {}
         for ratio in ratios:
-            result = rig.run("condense_job", f"people|{ratio}")
+            result = rig.run("condense", f"people|{ratio}")
             assert result.success, "a warning stops nothing"
             for verdict in result.get_asset_check_evaluations():
                 assert verdict.severity == dg.AssetCheckSeverity.WARN
@@ -176,11 +178,11 @@ class TestWarnings:
         without_pictures(monkeypatch)
         strict = {"repeated_rows": 0.0, "on_repeated_rows": "stop"}
         rig.change("people", ratios=[0.5], checks=strict)
-        result = rig.run("condense_job", "people|0.5")
+        result = rig.run("condense", "people|0.5")
         message = failure_of(result, "condensed_table")
         assert "condensed rows repeat a source row, more than the 0% that checks.repeated_rows allows" in message
         assert tries_of(result, "condensed_table") == 1
         assert not (rig.folder / "store" / "condensed_table").exists()
         # With enough rows behind each there is nothing to repeat.
         rig.change("people", ratios=[0.05], checks=strict, settings={"min_rows_per_condensed_row": 5})
-        assert rig.run("condense_job", "people|0.05").success
+        assert rig.run("condense", "people|0.05").success

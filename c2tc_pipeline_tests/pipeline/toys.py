@@ -9,14 +9,11 @@ from typing import Any
 import dagster as dg
 
 from c2tc_pipeline.pipeline.formats import Format
-from c2tc_pipeline.pipeline.io_managers import REPLACES_VERSION, StoreIOManager, artefact_key
+from c2tc_pipeline.pipeline.io_managers import OPTIONAL, REPLACES_VERSION, StoreIOManager, artefact_key
 from c2tc_pipeline_tests.storage.artefacts import KIND, writer_of
 from c2tc_pipeline_tests.storage.places import Place
 
-DATASETS = dg.StaticPartitionsDefinition(["adult", "flights"])
-GRID = dg.MultiPartitionsDefinition({"dataset": DATASETS, "ratio": dg.StaticPartitionsDefinition(["0.01", "0.001"])})
-NARROW = dg.MultiPartitionsDefinition({"dataset": DATASETS, "ratio": dg.StaticPartitionsDefinition(["0.01"])})
-
+TABLES = ("adult", "flights")
 TRIES = 3
 
 
@@ -55,52 +52,51 @@ class Toys:
     def manager(self) -> StoreIOManager:
         return StoreIOManager(root=self.place.root)
 
-    def make(self, asset: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+    def make(self, name: str, table: str = "") -> dg.ExecuteInProcessResult:
         """Materialise one asset in a run of its own, which may fail."""
         return dg.materialize(
             self.assets(),
-            selection=[asset],
-            partition_key=partition,
+            selection=[_key(name, table)],
             resources={"io_manager": self.manager},
             instance=self.instance,
             raise_on_error=False,
         )
 
     def assets(self) -> list[dg.AssetsDefinition]:
-        produced = {"motto": None, "word": DATASETS, "cell": GRID, "narrow": NARROW, "unknown": None}
-        consumed = [
-            ("reply", "motto", None),
-            ("plural", "word", DATASETS),
-            ("detail", "word", GRID),
-            ("page", "cell", DATASETS),
-            ("narrow_page", "narrow", DATASETS),
-            ("board", "cell", None),
+        words = {table: _key("word", table) for table in TABLES}
+        optional = {table: dg.AssetIn(key=key, metadata={OPTIONAL: True}) for table, key in words.items()}
+        return [
+            *(self._producer(name) for name in ("motto", "unknown")),
+            *(self._producer("word", table) for table in TABLES),
+            self._consumer(_key("reply"), {"given": dg.AssetIn(key="motto")}),
+            *(self._consumer(_key("plural", table), {"given": dg.AssetIn(key=key)}) for table, key in words.items()),
+            self._consumer(_key("board"), optional),
         ]
-        return [self._producer(*each) for each in produced.items()] + [self._consumer(*each) for each in consumed]
 
-    def _producer(self, name: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
-        @dg.asset(name=name, partitions_def=partitions, retry_policy=dg.RetryPolicy(max_retries=TRIES - 1))
-        def producer(context: dg.AssetExecutionContext) -> dg.MaterializeResult[str]:
+    def _producer(self, name: str, table: str = "") -> dg.AssetsDefinition:
+        @dg.asset(key=_key(name, table), retry_policy=dg.RetryPolicy(max_retries=TRIES - 1))
+        def producer() -> dg.MaterializeResult[str]:
             self.attempts += 1
             metadata = {}
             if self.fenced:
-                partition = context.partition_key if context.has_partition_key else None
-                metadata[REPLACES_VERSION] = self.place.store.newest_version(artefact_key(name, partition))
+                metadata[REPLACES_VERSION] = self.place.store.newest_version(artefact_key(name, table or None))
             self.meanwhile()
             return dg.MaterializeResult(value=self.says, metadata=metadata)
 
         return producer
 
-    def _consumer(self, name: str, source: str, partitions: dg.PartitionsDefinition | None) -> dg.AssetsDefinition:
+    def _consumer(self, key: dg.AssetKey, inputs: dict[str, dg.AssetIn]) -> dg.AssetsDefinition:
         # The retry policy shows whether a failed loading is tried again.
-        retries = dg.RetryPolicy(max_retries=TRIES - 1)
-
-        @dg.asset(name=name, ins={"given": dg.AssetIn(source)}, partitions_def=partitions, retry_policy=retries)
-        def consumer(given: Any) -> dg.MaterializeResult:
-            self.got[name] = given
+        @dg.asset(key=key, ins=inputs, retry_policy=dg.RetryPolicy(max_retries=TRIES - 1))
+        def consumer(**given: Any) -> dg.MaterializeResult:
+            self.got[key.path[-1]] = given.get("given", given)
             return dg.MaterializeResult()
 
         return consumer
+
+
+def _key(name: str, table: str = "") -> dg.AssetKey:
+    return dg.AssetKey([table, name] if table else [name])
 
 
 def failure_of(result: dg.ExecuteInProcessResult) -> str:

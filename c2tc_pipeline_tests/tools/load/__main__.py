@@ -40,7 +40,7 @@ def main() -> None:
 def catalogue(sizes: tuple[int, ...]) -> None:
     """Definitions and ticks of catalogues of SIZES tables times three ratios; 30, 100 and 300 by default."""
     from c2tc_pipeline.pipeline.instance import open_instance
-    from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all
+    from c2tc_pipeline_tests.pipeline.toy_pipeline import record_everything
     from c2tc_pipeline_tests.tools.load import catalogues as measure
 
     for size in sizes or SIZES:
@@ -50,7 +50,8 @@ def catalogue(sizes: tuple[int, ...]) -> None:
                 ticks = []
                 for _ in range(2):  # nothing made, all made
                     ticks += [*measure.sensor_ticks(instance, tables), *measure.schedule_ticks(instance, tables)]
-                    record_all(instance, tables)
+                    if not instance.get_asset_keys():
+                        record_everything(instance, tables)
                 ticks += [measure.step_begin(instance, tables, asset) for asset in ("encoded_table", "condensed_table")]
             loading = [("definitions", *measure.load_definitions(folder))]
             loading.append(("dagster definitions validate", measure.validate_definitions(folder), 0.0))
@@ -60,32 +61,23 @@ def catalogue(sizes: tuple[int, ...]) -> None:
 
 
 @main.command()
-@click.option("--tables", type=click.IntRange(1), default=300, show_default=True)
-@click.option("--minutes", type=float, default=15.0, show_default=True, help="For both jobs together.")
-def backfill(tables: int, minutes: float) -> None:
-    """Backfill a whole catalogue through the queue: first the ingest, then the cells of what was ingested."""
-    import dagster as dg
-
-    from c2tc_pipeline.pipeline.jobs import CONDENSE, INGEST
-    from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
-    from c2tc_pipeline_tests.tools.load import backfill as measure
+@click.option("--tables", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--minutes", type=float, default=15.0, show_default=True, help="At most.")
+def delivery(tables: int, minutes: float) -> None:
+    """Deliver new tables to a running daemon, and wait for their reports and the leaderboard."""
+    from c2tc_pipeline_tests.pipeline.live import Site
+    from c2tc_pipeline_tests.tools.load import delivery as measure
     from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
 
     measure.adopt_orphans()
     with _folder() as folder, Site(folder) as site:
-        known = make_catalogue(folder, tables)
-        with site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
-            ingest = measure.backfill(site, dashboard, INGEST, list(known), 30.0 * minutes)
-            ingested = site.instance.get_materialized_partitions(dg.AssetKey(INGEST[-1]))
-            cells = [f"{name}|{ratio!r}" for name in known if name in ingested for ratio in known[name].ratios]
-            condense = measure.backfill(site, dashboard, CONDENSE, cells, 30.0 * minutes)
-        rows = [
-            (name, each.wanted, each.max_concurrent, *(each.ended[state] for state in FINAL), each.seconds)
-            for name, each in (("ingest_job", ingest), ("condense_job", condense))
-        ]
-        names = ("job", "partitions", "concurrent runs", *map(str.lower, FINAL), "seconds")
-        _table(f"Backfill of {tables} tables, at most {minutes:g} minutes", rows, names)
-        click.echo(f"\nDaemon, dashboard, code servers and runs: {measure.cpu_of_children():.0f} CPU seconds.")
+        make_catalogue(folder, tables)
+        with site.running("dagster-daemon", "run"):
+            site.call("dagster", "sensor", "start", "--start-all")
+            told = measure.follow(site, 60.0 * minutes)
+        rows = [(job, status.lower(), number) for (job, status), number in sorted(told.ended.items())]
+        _table(f"{tables} tables in {told.seconds:.0f} s", rows, ("job", "ended with", "runs"))
+        click.echo(f"\nDaemon, code servers and runs: {measure.cpu_of_children():.0f} CPU seconds.")
 
 
 @main.command()
@@ -96,8 +88,8 @@ def prompt(tables: int) -> None:
     import subprocess
     import sys
 
-    from c2tc_pipeline_tests.tools.load.backfill import cpu_of_children
     from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
+    from c2tc_pipeline_tests.tools.load.delivery import cpu_of_children
 
     with _folder() as folder:
         make_catalogue(folder, tables)
@@ -113,7 +105,7 @@ def prompt(tables: int) -> None:
 @click.option("--steps", type=click.Choice(["apart", "together"]), default="apart", show_default=True)
 def run(steps: str) -> None:
     """CPU seconds of a run of each job, for one small table."""
-    from c2tc_pipeline_tests.tools.load.backfill import run_costs
+    from c2tc_pipeline_tests.tools.load.delivery import run_costs
 
     with _folder() as folder:
         _table("A run", run_costs(folder / "site", C2TC_STEPS=steps), ("job", "CPU seconds"))

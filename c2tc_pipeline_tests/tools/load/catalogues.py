@@ -24,9 +24,8 @@ import yaml
 
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.jobs import nightly_schedules
-from c2tc_pipeline.pipeline.ledger import Ledger
-from c2tc_pipeline.pipeline.sensors import source_sensor
-from c2tc_pipeline.pipeline.versioning import BY_CELL, Partitions
+from c2tc_pipeline.pipeline.records import Records
+from c2tc_pipeline.pipeline.versioning import steps_named
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -39,7 +38,7 @@ QUICK = {
     "evaluation": {"seeds": 1, "models": ["logistic"]},
 }
 # The ways in which the pipeline itself reads events.
-_READERS = ("get_latest_tags_by_partition", "get_latest_storage_id_by_partition", "fetch_materializations")
+_READERS = ("get_asset_records", "get_runs", "fetch_materializations")
 _LOAD = """
 import json, resource, time
 from c2tc_pipeline import definitions
@@ -111,26 +110,20 @@ def _timed(instance: dg.DagsterInstance, name: str, evaluate: Callable[[], int])
 
 def sensor_ticks(instance: dg.DagsterInstance, catalogue: Catalogue) -> Iterator[Tick]:
     """Evaluate the sensors that launch runs: sources are seen first, judged second, and unchanged later."""
-    defs = build_defs(catalogue, storage="memory://load")
-    repository = defs.get_repository_def()
-    sensor = source_sensor(catalogue)
-    cursors: dict[str, Any] = {"sources": None, "conditions": None}
+    repository = build_defs(catalogue, storage="memory://load").get_repository_def()
+    for name, ticks in ("source_sensor", ("first", "second", "later")), ("out_of_date_sensor", ("first", "later")):
+        sensor = repository.get_sensor_def(name)
+        cursor: str | None = None
 
-    def sources() -> int:
-        context = dg.build_sensor_context(instance, cursor=cursors["sources"], repository_def=repository)
-        data = sensor.evaluate_tick(context)
-        cursors["sources"] = data.cursor
-        return len(data.run_requests or [])
+        def look(sensor: dg.SensorDefinition = sensor) -> int:
+            nonlocal cursor
+            context = dg.build_sensor_context(instance, cursor=cursor, repository_def=repository)
+            data = sensor.evaluate_tick(context)
+            cursor = data.cursor
+            return len(data.run_requests or [])
 
-    def conditions() -> int:
-        result = dg.evaluate_automation_conditions(defs, instance, cursor=cursors["conditions"])
-        cursors["conditions"] = result.cursor
-        return result.total_requested
-
-    for number in ("first", "second", "later"):
-        yield _timed(instance, f"source_sensor, {number} tick", sources)
-    for number in ("first", "later"):
-        yield _timed(instance, f"out_of_date_sensor, {number} tick", conditions)
+        for number in ticks:
+            yield _timed(instance, f"{name}, {number} tick", look)
 
 
 def schedule_ticks(instance: dg.DagsterInstance, catalogue: Catalogue) -> Iterator[Tick]:
@@ -145,18 +138,16 @@ def schedule_ticks(instance: dg.DagsterInstance, catalogue: Catalogue) -> Iterat
         yield _timed(instance, schedule.name, night)
 
 
-def step_begin(instance: dg.DagsterInstance, catalogue: Catalogue, asset: str) -> Tick:
+def step_begin(instance: dg.DagsterInstance, catalogue: Catalogue, name: str) -> Tick:
     """Query what a step of the first table queries before it begins."""
     table = next(iter(catalogue))
-    key = Partitions.cell_key(table, catalogue[table].ratios[0]) if asset in BY_CELL else table
+    step = steps_named(name, catalogue[table])[0]
 
     def query() -> int:
-        ledger = Ledger.of_partition(instance, catalogue, key)
-        assert ledger.behind(asset, key) == []
-        assert ledger.expected(asset, key) is not None
+        assert Records(instance, catalogue, tables=[table]).behind(step) is None
         return 0
 
-    return _timed(instance, f"step of {asset}", query)
+    return _timed(instance, f"step of {name}", query)
 
 
 def load_definitions(folder: Path) -> tuple[float, float]:

@@ -55,11 +55,11 @@ def soak(folder: Path, times: int, longest: float = math.inf) -> Soaked:
     samples, turns = [], _turns(times, time.monotonic() + longest)
     with own_temporary_folder(folder / "tmp") as temporary, Rig(folder) as rig:
         rig.add(TABLE, mixed_table(), ratios=[RATIO], evaluation={"seeds": 1, "models": ["logistic"]})
-        succeeded(rig.run("ingest_job", TABLE))
+        succeeded(rig.run("ingest", TABLE))
         for number in turns:
             # Another setting each time, so that nothing but the loss curves comes from the cache.
             rig.change(TABLE, settings={"gamma": (number + 1) / (times + 1)})
-            succeeded(rig.run("condense_job", CELL))
+            succeeded(rig.run("condense", CELL))
             samples.append(sample(psutil.Process(), temporary, rig.instance))
     return Soaked(samples)
 

@@ -17,11 +17,11 @@ import pytest
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.tables import strict_yaml
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline_tests.pipeline.toy_pipeline import record_all, toy_catalogue
+from c2tc_pipeline_tests.pipeline.toy_pipeline import record_everything, toy_catalogue
 from c2tc_pipeline_tests.tools.load.catalogues import Tick, make_catalogue, sensor_ticks, step_begin
 
 SIZES = (1, 2, 4)
-STEPS = ("encoder", "encoded_table", "condensed_table", "report")
+STEPS = ("encoded_table", "condensed_table", "evaluation_scores")
 
 Looks = dict[str, Tick]
 
@@ -34,7 +34,7 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> list[Looks]:
         folder = tmp_path_factory.mktemp("tables")
         catalogue = toy_catalogue(folder, *(f"table_{number}" for number in range(size)), ratios=(0.1,))
         with dg.DagsterInstance.ephemeral() as instance:
-            record_all(instance, catalogue)
+            record_everything(instance, catalogue)
             asked = [
                 *sensor_ticks(instance, catalogue),
                 *(step_begin(instance, catalogue, asset) for asset in STEPS),

@@ -1,4 +1,4 @@
-"""Small versions of the soak and of the backfill: nothing is left behind, and the queue stays within its bound."""
+"""Small versions of the soak and of a delivery: nothing is left behind, and the queue stays within its bound."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from c2tc_pipeline.pipeline.instance import SETTINGS
-from c2tc_pipeline.pipeline.jobs import INGEST
-from c2tc_pipeline_tests.pipeline.live import Site, running_dashboard
-from c2tc_pipeline_tests.tools.load.backfill import backfill
+from c2tc_pipeline.pipeline.jobs import ASSETS
+from c2tc_pipeline_tests.pipeline.live import Site
+from c2tc_pipeline_tests.pipeline.toy_pipeline import every_step
 from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
+from c2tc_pipeline_tests.tools.load.delivery import follow
 from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak
 
 AT_ONCE = 2
@@ -50,15 +51,19 @@ def test_making_a_cell_again_leaves_nothing_open_or_behind(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.faults
-def test_a_backfill_is_made_whole_by_no_more_runs_at_once_than_allowed(tmp_path: Path) -> None:
+def test_deliveries_are_made_whole_by_few_runs_and_no_more_at_once_than_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = yaml.safe_load(SETTINGS.read_text())
     settings["concurrency"]["runs"]["max_concurrent_runs"] = AT_ONCE
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "dagster.yaml").write_text(yaml.safe_dump(settings))
-    tables = list(make_catalogue(tmp_path, 2 * AT_ONCE))
-    with Site(tmp_path) as site, site.running("dagster-daemon", "run"), running_dashboard(site) as dashboard:
-        told = backfill(site, dashboard, INGEST, tables, timeout=600)
-        assert told.ended == {"SUCCESS": len(tables)}, site.said
-        assert 1 <= told.max_concurrent <= AT_ONCE
-        made = site.made()
-    assert made == {f"{asset}/{table}": 1 for asset in INGEST for table in tables}
+    monkeypatch.setenv("C2TC_STEPS", "together")
+    catalogue = make_catalogue(tmp_path, 2 * AT_ONCE)
+    with Site(tmp_path) as site, site.running("dagster-daemon", "run"):
+        site.call("dagster", "sensor", "start", "--start-all")
+        told = follow(site, timeout=600)
+        assert site.made() == {step.key.to_user_string(): 1 for step in every_step(catalogue)}, site.said
+    # All of these tables are small.
+    assert told.ended == {(job, "SUCCESS"): 1 for job in ASSETS}
+    assert 1 <= told.max_concurrent <= AT_ONCE

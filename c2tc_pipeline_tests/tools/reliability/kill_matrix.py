@@ -22,7 +22,7 @@ from c2tc_pipeline.pipeline.versioning import partition_keys
 from c2tc_pipeline.storage.maintenance import Collector, verify_folder, verify_store
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.pipeline.faulty_definitions import STORAGE_VARIABLE, execute, faulty_job_in_process
-from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig
 from c2tc_pipeline_tests.pipeline.processes import ended, start
 from c2tc_pipeline_tests.storage.places import leftovers
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server
@@ -33,7 +33,7 @@ from c2tc_pipeline_tests.tools.reliability.moments import MOMENTS
 TABLE = "people"
 LOCAL, OVER, S3 = "local, nothing there", "local, over a version", "S3, nothing there"
 PLACES = (LOCAL, OVER, S3)
-ASSETS = tuple(asset for assets in JOBS.values() for asset in assets)
+ASSETS = tuple(asset for assets in PARTS.values() for asset in assets)
 
 
 @dataclass
@@ -67,12 +67,12 @@ def new_rig(folder: Path, storage: str | None = None) -> Rig:
     return rig
 
 
-def undisturbed_run(folder: Path, jobs: Sequence[str] = tuple(JOBS)) -> Rig:
+def undisturbed_run(folder: Path, jobs: Sequence[str] = tuple(PARTS)) -> Rig:
     """Run jobs once in processes of their own, which count their calls; return the pipeline, not entered."""
     rig = new_rig(folder)
     with rig:
         for job in jobs:
-            for partition in partition_keys(JOBS[job][0], rig.catalogue):
+            for partition in partition_keys(PARTS[job][0], rig.catalogue):
                 done = start(execute, faulty_job_in_process, folder, job, partition, "count_calls")
                 assert ended(done) == 0, job
     return rig
@@ -85,7 +85,7 @@ def run_chain(
     *,
     place: str = LOCAL,
     environment: Mapping[str, str] | None = None,
-    jobs: Sequence[str] = tuple(JOBS),
+    jobs: Sequence[str] = tuple(PARTS),
 ) -> Chain:
     """Kill the making of every asset at one moment, or each at its own, and return the outcome.
 
@@ -99,9 +99,9 @@ def run_chain(
         shutil.rmtree(folder / "cache", ignore_errors=True)
         shutil.copy(undisturbed.folder / hooks.CALLS_NAME, folder)
         for job in jobs:
-            for partition in partition_keys(JOBS[job][0], rig.catalogue):
+            for partition in partition_keys(PARTS[job][0], rig.catalogue):
                 _kill_through(chain, moments, rig, job, partition, shared)
-        made = [asset for job in jobs for asset in JOBS[job]]
+        made = [asset for job in jobs for asset in PARTS[job]]
         keys = [artefact_key(asset, partition) for asset in made for partition in partition_keys(asset, rig.catalogue)]
         expected = undisturbed.stored_files(*made)
         chain.differing = differing(rig.stored_files(*made), expected)
@@ -123,7 +123,7 @@ def _kill_through(
         options = {"parent_run": parent_run, "environment": environment}
         return ended(start(execute, faulty_job_in_process, rig.folder, job, partition, *fault, **options))
 
-    for asset in JOBS[job]:
+    for asset in PARTS[job]:
         moment = moments[asset]
         if moment in hooks.ONLY_CACHED and asset not in hooks.CACHED:
             made_before += 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig
 from c2tc_pipeline_tests.tools.reliability.__main__ import kills_table
 from c2tc_pipeline_tests.tools.reliability.kill_matrix import LOCAL, S3, Chain, run_chain, undisturbed_run
 
@@ -34,8 +34,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Rig:
 @pytest.mark.parametrize(
     ("moment", "jobs", "kills", "leftovers", "made_twice"),
     [
-        (MOMENTS, [*JOBS], 10, 4, 2),
-        ("in the middle of writing to the cache", ["ingest_job"], 1, 1, 0),
+        (MOMENTS, [*PARTS], 10, 4, 2),
+        ("in the middle of writing to the cache", ["ingest"], 1, 1, 0),
     ],
     ids=["mixed", "cache"],
 )

@@ -12,7 +12,7 @@ import pytest
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager, artefact_key
 from c2tc_pipeline.pipeline.versioning import partition_keys
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline_tests.pipeline.pipeline_rig import JOBS, Rig, failure_of, succeeded
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig, failure_of, succeeded
 from c2tc_pipeline_tests.storage.places import damages
 from c2tc_pipeline_tests.tools.reliability import kill_matrix as matrix
 
@@ -63,8 +63,8 @@ def test_a_clock_that_jumps_changes_nothing(
     # A year further for every other ten questions.
     monkeypatch.setattr(time, "time", lambda: really() + (jump if next(calls) // 10 % 2 else 0.0))
     with matrix.new_rig(tmp_path / "rig") as rig:
-        for asset in JOBS["ingest_job"]:
+        for asset in PARTS["ingest"]:
             succeeded(rig.make(asset, matrix.TABLE))
-        assert rig.stored_files() == made.stored_files(*JOBS["ingest_job"])
+        assert rig.stored_files() == made.stored_files(*PARTS["ingest"])
         assert matrix.damaged_in(rig) == []
         assert next(calls) > 20

@@ -1,0 +1,98 @@
+"""The catalogue in force: one version for the code location and its runs, whatever happens to the file meanwhile.
+
+A code location accepts the file when it loads: a correct one is stored beside the artefacts and named in an environment
+variable, which the runs that it starts inherit and read. While the file is wrong, the last one accepted stays in force.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.evaluation.models import MODELS
+from c2tc_pipeline.storage.hashing import hash_file
+from c2tc_pipeline.storage.store import ArtefactStore, LostRace
+from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
+
+_LOGGER = logging.getLogger(__name__)
+IN_FORCE_VARIABLE = "C2TC_CATALOGUE_IN_FORCE"
+_KEY, _KIND, _FILE = "catalogue/accepted", "catalogue", "catalog.yaml"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A catalogue in force, and the digest of the file that it was read from."""
+
+    catalogue: Catalogue
+    digest: str | None
+
+    @classmethod
+    def of_file(cls, path: Path) -> Accepted:
+        """Read and check a catalogue; it is wrong also if it names a model that does not exist."""
+        catalogue = load_catalogue(path)
+        for spec in catalogue.values():
+            for model in spec.evaluation.models:
+                MODELS.check(model)
+        return cls(catalogue, _digest(path))
+
+    def digest_now(self) -> str | None:
+        """Return the digest of the file as it is now, None if it can't be read."""
+        return _digest(self.catalogue.path)
+
+    def problem_now(self) -> str | None:
+        """Return what is wrong with the file as it is now, or None."""
+        try:
+            Accepted.of_file(self.catalogue.path)
+        except InputError as error:
+            return str(error)
+        return None
+
+
+def accept(path: Path, root: str) -> Accepted:
+    """Return the catalogue in force for this process; that of the file where the storage ``root`` can't be reached."""
+    try:
+        return _accept(path, root)
+    except OSError as error:
+        _LOGGER.warning("The storage could not be reached (%s), so the catalogue was not stored.", type(error).__name__)
+        return Accepted.of_file(path)
+
+
+def _accept(path: Path, root: str) -> Accepted:
+    store, in_force = ArtefactStore(root), os.environ.get(IN_FORCE_VARIABLE)
+    if in_force is not None and in_force.isdigit() and int(in_force) in store.versions(_KEY):
+        return _stored(store, int(in_force), path)
+    newest = store.newest_version(_KEY)
+    try:
+        accepted = Accepted.of_file(path)
+    except InputError as error:
+        if not newest:
+            raise
+        _LOGGER.warning("%s The catalogue accepted last stays in force.", error)
+        accepted = _stored(store, newest, path)
+    else:
+        if not newest or _stored(store, newest, path).digest != accepted.digest:
+            # Another code server may be faster with the same file.
+            with suppress(LostRace):
+                store.publish(_KEY, lambda folder: shutil.copy(path, folder / _FILE), kind=_KIND)
+            newest = store.newest_version(_KEY)
+    os.environ[IN_FORCE_VARIABLE] = str(newest)
+    return accepted
+
+
+def _stored(store: ArtefactStore, version: int, path: Path) -> Accepted:
+    with store.fetch(_KEY, version=version, kind=_KIND) as folder:
+        # Relative sources start at the file's own place.
+        tables = dict(load_catalogue(folder / _FILE))
+        return Accepted(Catalogue(path, tables), _digest(folder / _FILE))
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hash_file(path)
+    except OSError:
+        return None
