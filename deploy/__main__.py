@@ -1,4 +1,4 @@
-"""The commands of the deployment: ``python -m deploy up``, ``check``, ``smoke`` and ``down``."""
+"""The commands of the deployment: ``python -m deploy up``, ``check``, ``smoke``, ``backup``, ``restore``, ``down``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import click
 from c2tc_pipeline.common.defaults import CATALOGUE
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.catalogue import load_catalogue
+from deploy.environment import reference
 from deploy.layout import Layout
-from deploy.services import all_services
+from deploy.services import STORES, all_services
 from deploy.stack import holder, running_stack, take_down
 
 
@@ -40,24 +41,17 @@ class _Commands(click.Group):
             sys.exit(1)
 
 
-def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--catalogue", type=click.Path(path_type=Path), default=CATALOGUE, show_default=True, help="The tables."
-        ),
-        click.option(
-            "--folder",
-            type=click.Path(path_type=Path),
-            default=Path("runs/stack"),
-            show_default=True,
-            help="Where the stack keeps its data, logs and secrets.",
-        ),
-    ):
-        command = option(command)
-    return command
+_folder = click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("runs/stack"),
+    show_default=True,
+    callback=lambda _context, _option, value: value.absolute(),
+    help="Where the stack keeps its data, logs and secrets.",
+)
 
 
-def _with_size(command: Callable[..., Any]) -> Callable[..., Any]:
+def _with_settings(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--memory", default="2GB", show_default=True, help="Memory of each worker of Dask."),
         click.option(
@@ -77,13 +71,27 @@ def _with_size(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Where the dashboard listens; 0 for any.",
         ),
+        click.option(
+            "--catalogue", type=click.Path(path_type=Path), default=CATALOGUE, show_default=True, help="The tables."
+        ),
+        _folder,
     ):
         command = option(command)
     return command
 
 
-def _layout(folder: Path, catalogue: Path) -> Layout:
-    return Layout(folder.absolute(), catalogue.absolute())
+def _start(folder: Path, catalogue: Path, port: int, dask_port: int, workers: int, memory: str) -> Any:
+    """Return the context manager that starts and stops a stack."""
+    load_catalogue(catalogue.absolute())
+    layout = Layout(folder, catalogue.absolute(), workers, memory)
+    return running_stack(layout, ports={"dashboard": port, "dask": dask_port}, report=click.echo)
+
+
+def _running(folder: Path) -> Layout:
+    """Return the layout of the stack that runs in a folder."""
+    if holder(folder) is None:
+        raise InputError(f"No stack runs in {folder}; start one with: python -m deploy up --folder {folder}")
+    return Layout.recorded(folder)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -92,31 +100,23 @@ def main() -> None:
 
 
 @main.command()
-@_with_place
-@_with_size
-def up(folder: Path, catalogue: Path, port: int, dask_port: int, workers: int, memory: str) -> None:
-    """Start all services, and keep them until Ctrl-C, `down`, or one of them ends."""
-    load_catalogue(catalogue)
-    layout = _layout(folder, catalogue)
+@_with_settings
+def up(folder: Path, **settings: Any) -> None:
+    """Start all services, and keep them until Ctrl-C or `down`; one that ends is started again."""
     try:
-        ports = {"dashboard": port, "dask": dask_port}
-        with running_stack(layout, ports=ports, workers=workers, memory=memory, report=click.echo) as stack:
-            click.echo(f"The stack is up. Its logs are in {layout.logs}; Ctrl-C stops it.")
+        with _start(folder, **settings) as stack:
+            click.echo(f"The stack is up. Its logs are in {stack.layout.logs}; Ctrl-C stops it.")
             stack.watch()
     except KeyboardInterrupt:
         click.echo("The stack is down.")
 
 
 @main.command()
-@_with_place
-@click.option("--workers", type=click.IntRange(0), default=2, show_default=True, help="As given to `up`.")
-def check(folder: Path, catalogue: Path, workers: int) -> None:
+@_folder
+def check(folder: Path) -> None:
     """Ask every service of a running stack how it is; exit code 1 if one is not well."""
-    layout = _layout(folder, catalogue)
-    if holder(layout) is None:
-        raise InputError(f"No stack runs in {folder}; start one with: python -m deploy up --folder {folder}")
     ill = 0
-    for service in all_services(layout, workers, "2GB"):
+    for service in all_services(_running(folder)):
         try:
             well = service.is_ready()
         except InputError as error:
@@ -128,34 +128,58 @@ def check(folder: Path, catalogue: Path, workers: int) -> None:
 
 
 @main.command()
-@_with_place
-@_with_size
-@click.option("--patience", type=float, default=3600, show_default=True, help="Seconds that each of the jobs may take.")
-def smoke(folder: Path, catalogue: Path, port: int, dask_port: int, workers: int, memory: str, patience: float) -> None:
-    """Send the tables of the catalogue through the pipeline, and verify what arrives in PostgreSQL and on S3.
+@_with_settings
+@click.option("--patience", type=float, default=3600, show_default=True, help="Seconds that all of it may take.")
+def smoke(folder: Path, patience: float, **settings: Any) -> None:
+    """Send all tables through the pipeline, and verify what arrives in PostgreSQL and on S3.
 
-    It uses the stack that runs in the folder; where none does, it starts one and stops it afterwards.
+    It uses the stack that runs in the folder, with the catalogue given to `up`; where none does, it starts one and
+    stops it afterwards.
     """
     from deploy.smoke import smoke as run_smoke
 
-    tables = load_catalogue(catalogue.absolute())
-    layout = _layout(folder, catalogue)
     with ExitStack() as stack:
-        if holder(layout) is None:
-            ports = {"dashboard": port, "dask": dask_port}
-            stack.enter_context(running_stack(layout, ports=ports, workers=workers, memory=memory, report=click.echo))
-        arrived = run_smoke(layout, tables, patience, click.echo)
-        click.echo("asset                events in PostgreSQL   artefacts on S3")
+        if holder(folder) is None:
+            stack.enter_context(_start(folder, **settings))
+        arrived = run_smoke(Layout.recorded(folder), patience, click.echo)
         for asset, keys in arrived.events.items():
-            click.echo(f"{asset:20} {len(keys):20} {len(arrived.artefacts[asset]):17}")
-        click.echo(f"All is well: made in {arrived.seconds:.1f} s.")
+            click.echo(f"{asset:40} {len(keys):5} partitions")
+        click.echo(f"All is well: made in {arrived.seconds:.1f} s; {arrived.files} files verified on S3.")
 
 
 @main.command()
-@_with_place
-def down(folder: Path, catalogue: Path) -> None:
+@_folder
+@click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="A new or empty folder.")
+def backup(folder: Path, target: Path) -> None:
+    """Copy the database and the bucket of the running stack to a folder."""
+    from deploy.backup import back_up
+
+    back_up(_running(folder), target.absolute(), click.echo)
+
+
+@main.command()
+@_folder
+@click.option("--from", "source", type=click.Path(path_type=Path), required=True, help="What `backup` wrote.")
+def restore(folder: Path, source: Path) -> None:
+    """Put a back-up in the place of the database and the bucket of a stack that is down."""
+    from deploy.backup import restore as put_back
+
+    layout = Layout.recorded(folder) if (folder / "up.json").exists() else Layout(folder, CATALOGUE.absolute())
+    with running_stack(layout, ports={}, report=click.echo, names=STORES):
+        put_back(layout, source.absolute(), click.echo)
+
+
+@main.command()
+def variables() -> None:
+    """Print the reference of environment variables."""
+    click.echo(reference())
+
+
+@main.command()
+@_folder
+def down(folder: Path) -> None:
     """Stop the stack that runs in the folder, and wait until it has stopped."""
-    click.echo("The stack is down." if take_down(_layout(folder, catalogue)) else f"No stack runs in {folder}.")
+    click.echo("The stack is down." if take_down(folder) else f"No stack runs in {folder}.")
 
 
 if __name__ == "__main__":

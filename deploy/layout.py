@@ -25,16 +25,25 @@ SECRETS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
 )
+_SETTINGS_NAME = "up.json"
 # What every process needs of the caller's environment. Only those that read tables get all of it.
 PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The absolute paths of a stack's folder and of its catalogue."""
+    """The absolute paths of a stack's folder and of its catalogue, and the workers of Dask."""
 
     folder: Path
     catalogue: Path
+    workers: int = 2
+    memory: str = "2GB"
+
+    @classmethod
+    def recorded(cls, folder: Path) -> Layout:
+        """Return the layout with which the stack in a folder was started last."""
+        found = json.loads((folder / _SETTINGS_NAME).read_text())
+        return cls(folder, Path(found["catalogue"]), found["workers"], found["memory"])
 
     def make(self, chosen: Mapping[str, int]) -> None:
         """Make the folder, choose ports (free ones unless given and not 0), and make secrets unless they exist."""
@@ -44,6 +53,8 @@ class Layout:
         ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         ports |= {name: port for name, port in chosen.items() if port}
         self._ports_file.write_text(json.dumps(ports, indent=2))
+        settings = {"catalogue": str(self.catalogue), "workers": self.workers, "memory": self.memory}
+        (self.folder / _SETTINGS_NAME).write_text(json.dumps(settings))
         (self.folder / "stack.env").write_text("".join(f"{k}={v}\n" for k, v in self.addresses.items()))
 
     @property
@@ -114,6 +125,7 @@ class Layout:
             "C2TC_POSTGRES_DATABASE": "dagster",
             "C2TC_CODE_HOST": HOST,
             "C2TC_CODE_PORT": str(self.ports["code"]),
+            "C2TC_UI_URL": f"http://{HOST}:{self.ports['dashboard']}",
             "C2TC_DASK": f"dask://{HOST}:{self.ports['dask']}",
             "AWS_ENDPOINT_URL_S3": f"http://{HOST}:{self.ports['s3']}",
             "TMPDIR": str(self.temporary),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.pipeline.instance import SETTINGS
 from deploy import probes
 from deploy.layout import BUCKET, Layout, write_private
 
@@ -100,8 +101,8 @@ def prepare_instance(layout: Layout) -> None:
 
     Before any of Dagster's services starts: three of them making the same tables would get in each other's way.
     """
-    for name in ("dagster.yaml", "workspace.yaml"):
-        shutil.copyfile(FILES / name, layout.home / name)
+    (layout.home / SETTINGS.name).write_text(SETTINGS.read_text() + (FILES / "storage.yaml").read_text())
+    shutil.copyfile(FILES / "workspace.yaml", layout.home / "workspace.yaml")
     with (layout.logs / "migrate.log").open("wb") as log:
         done = subprocess.run(
             [sys.executable, "-m", "dagster", "instance", "migrate"],

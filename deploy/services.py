@@ -8,67 +8,36 @@ import pwd
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+from c2tc_pipeline.cli.supervisor import Service
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.tables.catalogue import load_catalogue
 from deploy import preparing, probes
 from deploy.layout import HOST, Layout
 from deploy.preparing import FILES, S3_SECRETS
 
+_LOOK_SECONDS = 5.0
 _WEED_PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc")
 
 
-@dataclass(frozen=True)
-class Service:
-    """One program that runs until it is stopped.
-
-    Parameters
-    ----------
-    name : str
-        For people, and for its log.
-    command : list of str
-        No secret in it: every user of the machine can read it.
-    environment : dict
-        The whole of it.
-    is_ready : callable
-        Polled until it is true; an InputError ends the waiting.
-    before, after : callable, optional
-        Done each time it is started: ahead of that, and once it is ready.
-    account : str, optional
-        The user to run as.
-    stop : Signals
-        What makes it end in order.
-    where : str
-        Its address, for people.
-    leaves : tuple of Path
-        Files that it leaves behind elsewhere than in the folder.
-    """
-
-    name: str
-    command: list[str]
-    environment: dict[str, str]
-    is_ready: Callable[[], bool]
-    before: Callable[[], None] = lambda: None
-    after: Callable[[], None] = lambda: None
-    account: str | None = None
-    stop: signal.Signals = signal.SIGTERM
-    where: str = ""
-    leaves: tuple[Path, ...] = ()
-
-
-def all_services(layout: Layout, workers: int, memory: str) -> list[Service]:
+def all_services(layout: Layout) -> list[Service]:
     """Return the services of a stack; Dask is among them if it is to have workers."""
-    dask = _dask(layout, workers, memory) if workers else []
-    return [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
+    dask = _dask(layout) if layout.workers else []
+    found = [_postgres(layout), _s3(layout), *dask, _code(layout), _dashboard(layout), _daemon(layout)]
+    return [replace(service, log=layout.logs / f"{service.name}.log") for service in found]
+
+
+STORES = ("postgresql", "s3")
+"""The services that keep data."""
 
 
 def _postgres(layout: Layout) -> Service:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    initdb = str(found[-1]) if found else shutil.which("initdb")
-    if initdb is None:
-        raise InputError("The programs of PostgreSQL are not on this machine; install them (apt install postgresql).")
+    initdb = str(postgresql_program("initdb"))
     account = _other_account(layout) if os.geteuid() == 0 else None
     settings = {
         "port": layout.ports["postgres"],
@@ -79,7 +48,7 @@ def _postgres(layout: Layout) -> Service:
     return Service(
         "postgresql",
         [
-            str(Path(initdb).with_name("postgres")),
+            str(postgresql_program("postgres")),
             "-D",
             str(layout.postgres),
             *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
@@ -92,6 +61,15 @@ def _postgres(layout: Layout) -> Service:
         stop=signal.SIGINT,  # ends sessions and writes a checkpoint; SIGTERM would wait for the sessions
         where=f"{HOST}:{layout.ports['postgres']}",
     )
+
+
+def postgresql_program(name: str) -> Path:
+    """Return a program of the newest PostgreSQL on this machine."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    other = shutil.which(name)
+    if not found and other is None:
+        raise InputError("The programs of PostgreSQL are not on this machine; install them (apt install postgresql).")
+    return found[-1] if found else Path(str(other))
 
 
 def _other_account(layout: Layout) -> str:
@@ -136,6 +114,9 @@ def _s3(layout: Layout) -> Service:
         before=lambda: preparing.write_identities(layout),
         after=lambda: preparing.make_bucket(layout),
         where=layout.addresses["AWS_ENDPOINT_URL_S3"],
+        # Asked to end, it answers no more, but waits 15 s for connections between its own parts; what was written is
+        # in the files then, so that a kill loses nothing.
+        stop_seconds=3.0,
         # Sockets by which its parts talk to each other; where they are can't be set.
         leaves=(
             Path(f"/tmp/seaweedfs-s3-grpc-{layout.ports['s3_grpc']}.sock"),
@@ -144,7 +125,7 @@ def _s3(layout: Layout) -> Service:
     )
 
 
-def _dask(layout: Layout, workers: int, memory: str) -> list[Service]:
+def _dask(layout: Layout) -> list[Service]:
     if importlib.util.find_spec("distributed") is None:
         raise InputError("Dask needs the package distributed; install the extra 'production', or say --workers 0.")
     # Workers read sources and S3 themselves, so they know what the pipeline knows.
@@ -165,12 +146,12 @@ def _dask(layout: Layout, workers: int, memory: str) -> list[Service]:
         Service(
             "dask-workers",
             [
-                *(*dask, "worker", address, "--host", HOST, "--nworkers", str(workers), "--nthreads", "1"),
-                *("--memory-limit", memory, "--local-directory", str(layout.dask), "--no-dashboard"),
+                *(*dask, "worker", address, "--host", HOST, "--nworkers", str(layout.workers), "--nthreads", "1"),
+                *("--memory-limit", layout.memory, "--local-directory", str(layout.dask), "--no-dashboard"),
             ],
             knowing,
-            lambda: probes.dask_workers(layout) == workers,
-            where=f"{workers} processes",
+            lambda: probes.dask_workers(layout) == layout.workers,
+            where=f"{layout.workers} processes",
         ),
     ]
 
@@ -179,15 +160,52 @@ def _code(layout: Layout) -> Service:
     return Service(
         "code-server",
         [
-            *(sys.executable, "-m", "dagster", "code-server", "start", "-m", "c2tc_pipeline.definitions"),
-            *("-h", HOST, "-p", str(layout.ports["code"]), "-d", str(FILES.parent)),
+            *(sys.executable, "-m", "c2tc_pipeline.pipeline.code_server", "-h", HOST, "-p", str(layout.ports["code"])),
+            *("-d", str(FILES.parent)),
         ],
         # Runs are its children. They read sources, whose credentials are in the caller's environment.
         layout.environment("C2TC_POSTGRES_PASSWORD", *S3_SECRETS, outer=os.environ),
         lambda: probes.code_answers(layout),
         before=lambda: preparing.prepare_instance(layout),
+        is_stale=_catalogue_watch(layout),
         where=f"{HOST}:{layout.ports['code']}",
     )
+
+
+def _catalogue_watch(layout: Layout) -> Callable[[int], bool]:
+    """Return whether a code server has an old catalogue and no runs, as ``dagster api grpc`` can't load code anew.
+
+    A catalogue with a mistake is not loaded; the one before stays in force.
+    """
+    loaded = layout.catalogue.read_bytes() if layout.catalogue.exists() else b""
+    seen = loaded
+    looked = 0.0
+
+    def is_stale(process: int) -> bool:
+        import psutil
+
+        nonlocal loaded, seen, looked
+        if time.monotonic() - looked < _LOOK_SECONDS:
+            return False
+        looked = time.monotonic()
+        now = layout.catalogue.read_bytes() if layout.catalogue.exists() else loaded
+        is_complete, seen = now == seen, now
+        if now == loaded or not is_complete:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            if any(
+                "multiprocessing.spawn" in " ".join(each.cmdline())
+                for each in psutil.Process(process).children(recursive=True)
+            ):
+                return False
+        try:
+            load_catalogue(layout.catalogue)
+        except InputError:
+            return False
+        loaded = now
+        return True
+
+    return is_stale
 
 
 def _dashboard(layout: Layout) -> Service:

@@ -1,106 +1,99 @@
-"""A smoke run: tables through the whole pipeline on a running stack, launched by its daemon.
+"""A smoke run: all tables through the whole pipeline on a running stack, launched by its daemon.
 
 The outcome is read from PostgreSQL and from the object store, not from Dagster's own reports.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.storage.maintenance import verify_store
 from c2tc_pipeline.storage.store import ArtefactStore
-from c2tc_pipeline.tables.catalogue import Catalogue
 from deploy import probes
 from deploy.layout import Layout
 
 _POLL_SECONDS = 1.0
-_LAUNCH = """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) { __typename
-    ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
-    ... on RunConfigValidationInvalid { errors { message } } } }"""
-_RUNS = """query($ids: [String]!) { runsOrError(filter: {runIds: $ids}) { ... on Runs { results { runId jobName status
-    tags { key value } } } } }"""
-_FINAL = ("SUCCESS", "FAILURE", "CANCELED")
-_LOCATION = {"repositoryLocationName": "c2tc_pipeline", "repositoryName": "__repository__"}
+_ASSETS = "{ assetNodes { assetKey { path } partitionKeys isMaterializable } }"
+_LAUNCH = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) { __typename
+    ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+_STATE = """query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status
+    error { message } } } }"""
+_FAILED_RUNS = """query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $id}],
+    statuses: [FAILURE, CANCELED]}) { ... on Runs { results { runId jobName } } } }"""
+_FAILED = ("FAILED", "COMPLETED_FAILED", "CANCELED")
+
+Partitions = dict[str, set[str]]
+"""Partition keys by asset, whose path is joined by slashes; the empty key stands for an asset without partitions."""
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """Partitions by asset: materialised since the start by PostgreSQL, stored and verified by the object store."""
+    """Partitions by asset that were materialised since the start, the files verified in the store, and seconds."""
 
-    events: dict[str, set[str]]
-    artefacts: dict[str, set[str]]
+    events: Partitions
+    files: int
     seconds: float
 
 
-def smoke(layout: Layout, catalogue: Catalogue, patience: float, report: Callable[[str], object]) -> Arrived:
-    """Make all of a catalogue on a running stack; raise RuntimeError if a run fails or an outcome is missing."""
-    from c2tc_pipeline.pipeline.jobs import ASSETS
-    from c2tc_pipeline.pipeline.versioning import partition_keys
-
-    newest = _newest_event(layout)
-    since = time.monotonic()
-    for job, assets in ASSETS.items():
-        began = time.monotonic()
-        keys = partition_keys(assets[0], catalogue)
-        _wait(layout, [_launch(layout, job, key) for key in keys], patience)
-        report(f"{job:15} runs: {len(keys)}, in {time.monotonic() - began:.1f} s")
+def smoke(layout: Layout, patience: float, report: Callable[[str], object]) -> Arrived:
+    """Make all assets of a running stack; raise RuntimeError if a run fails or an outcome is missing."""
+    newest, since = _newest_event(layout), time.monotonic()
+    wanted = _wanted(layout)
+    backfill = _launch(layout, wanted)
+    report(f"Backfill {backfill} makes {sum(map(len, wanted.values()))} partitions of {len(wanted)} assets.")
+    _wait(layout, backfill, patience)
     seconds = time.monotonic() - since
-    made = [asset for assets in ASSETS.values() for asset in assets]
-    wanted = {asset: {key or "" for key in partition_keys(asset, catalogue)} for asset in made}
-    arrived = Arrived(_events(layout, newest), verified_artefacts(layout, wanted), seconds)
-    for name, found in (("PostgreSQL has no event", arrived.events), ("S3 has no artefact", arrived.artefacts)):
-        missing = [f"{asset} {key}".strip() for asset, keys in wanted.items() for key in keys - found.get(asset, set())]
-        if missing:
-            raise RuntimeError(f"The runs succeeded, but {name} of: {', '.join(missing)}.")
-    return arrived
+    events = _events(layout, newest)
+    missing = [f"{asset} {key}".strip() for asset, keys in wanted.items() for key in keys - events.get(asset, set())]
+    if missing:
+        raise RuntimeError(f"The backfill succeeded, but PostgreSQL has no event of: {', '.join(missing)}.")
+    return Arrived(events, verified_files(layout, sum(map(len, wanted.values()))), seconds)
 
 
-def _launch(layout: Layout, job: str, partition: str | None) -> str:
-    """Put a run into the queue, from which the daemon launches it."""
-    tags = _partition_tags(partition) if partition else {}
-    data = probes.ask(
-        layout,
-        _LAUNCH,
-        seconds=60.0,
-        params={
-            "selector": {**_LOCATION, "jobName": job},
-            "runConfigData": {},
-            "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
-        },
-    )
+def _wanted(layout: Layout) -> Partitions:
+    data = probes.ask(layout, _ASSETS, seconds=60.0)
     if not data:
         raise InputError("The dashboard does not answer; is the stack up? python -m deploy check tells.")
-    answer = data["launchRun"]
-    if answer["__typename"] != "LaunchRunSuccess":
-        raise RuntimeError(f"The launch of {job} for {partition} was refused: {answer}")
-    return str(answer["run"]["runId"])
+    return {
+        "/".join(node["assetKey"]["path"]): set(node["partitionKeys"]) or {""}
+        for node in data["assetNodes"]
+        if node["isMaterializable"]
+    }
 
 
-def _partition_tags(partition: str) -> dict[str, str]:
-    """Return the partition tags of a run; a partition of the grid also has one for each dimension."""
-    table, _, ratio = partition.partition("|")
-    by_dimension = {"dagster/partition/dataset": table, "dagster/partition/ratio": ratio} if ratio else {}
-    return {"dagster/partition": partition, **by_dimension}
+def _launch(layout: Layout, wanted: Partitions) -> str:
+    """Ask for a backfill of everything, which the daemon executes in the order of the assets."""
+    keys = [{"path": asset.split("/")} for asset in wanted]
+    data = probes.ask(layout, _LAUNCH, seconds=60.0, params={"assetSelection": keys, "allPartitions": True})
+    answer = data["launchPartitionBackfill"] if data else {"__typename": "no answer"}
+    if answer["__typename"] != "LaunchBackfillSuccess":
+        raise RuntimeError(f"The backfill was refused: {answer}")
+    return str(answer["backfillId"])
 
 
-def _wait(layout: Layout, runs: Sequence[str], patience: float) -> None:
+def _wait(layout: Layout, backfill: str, patience: float) -> None:
     give_up = time.monotonic() + patience
     while True:
-        data = probes.ask(layout, _RUNS, ids=runs)
-        found = data["runsOrError"]["results"] if data else []
-        failed = [run for run in found if run["status"] in _FINAL[1:]]
+        data = probes.ask(layout, _FAILED_RUNS, id=backfill)
+        failed = data["runsOrError"]["results"] if data else []
         if failed:
-            name, identity = failed[0]["jobName"], failed[0]["runId"]
-            raise RuntimeError(f"A run of {name} failed; see the dashboard's page /runs/{identity}.")
-        if len(found) == len(runs) and all(run["status"] in _FINAL for run in found):
+            raise RuntimeError(f"A run failed; see the dashboard's page /runs/{failed[0]['runId']}.")
+        data = probes.ask(layout, _STATE, id=backfill)
+        state = data["partitionBackfillOrError"] if data else {}
+        if state.get("status") == "COMPLETED_SUCCESS":
             return
+        if state.get("status") in _FAILED:
+            error = (state.get("error") or {"message": state["status"]})["message"].strip().splitlines()[-1]
+            raise RuntimeError(f"The backfill failed: {error}")
         if time.monotonic() > give_up:
-            raise RuntimeError(f"The runs did not end in {patience:g} s.")
+            raise RuntimeError(f"The backfill did not end in {patience:g} s.")
         time.sleep(_POLL_SECONDS)
 
 
@@ -109,16 +102,16 @@ def _newest_event(layout: Layout) -> int:
     return int(newest)
 
 
-def _events(layout: Layout, after: int) -> dict[str, set[str]]:
+def _events(layout: Layout, after: int) -> Partitions:
     """Return the partitions of each asset that were materialised, read from the database without Dagster's help."""
     rows = _query(
         layout,
         "SELECT asset_key, partition FROM event_logs WHERE dagster_event_type = 'ASSET_MATERIALIZATION' AND id > %s",
         (after,),
     )
-    found: dict[str, set[str]] = {}
+    found: Partitions = {}
     for key, partition in rows:
-        found.setdefault(str(key).strip('[]"'), set()).add(partition or "")
+        found.setdefault("/".join(json.loads(key)), set()).add(partition or "")
     return found
 
 
@@ -133,20 +126,20 @@ def _query(layout: Layout, statement: str, values: tuple[Any, ...]) -> list[tupl
         connection.close()
 
 
-def verified_artefacts(layout: Layout, wanted: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return the partitions of each asset that the object store hands out whole; fetching one verifies it."""
-    from c2tc_pipeline.pipeline.io_managers import artefact_key
+def verified_files(layout: Layout, artefacts: int) -> int:
+    """Read everything in the object store, and return the number of files; raise RuntimeError if one is damaged.
 
-    found: dict[str, set[str]] = {}
+    ``artefacts`` is how many there are at least.
+    """
     with _environment(layout.environment("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", outer={})):
-        store = ArtefactStore(layout.addresses["C2TC_STORAGE"])
-        for asset, keys in wanted.items():
-            for key in keys:
-                name = artefact_key(asset, key or None)
-                if store.latest(name) is not None:
-                    with store.fetch(name):
-                        found.setdefault(asset, set()).add(key)
-    return found
+        checked = list(verify_store(ArtefactStore(layout.addresses["C2TC_STORAGE"])))
+    damaged = [f"{each.address} {each.damage}" for each in checked if each.damage]
+    if damaged:
+        raise RuntimeError(f"The object store has damaged files: {', '.join(damaged[:5])}.")
+    stored = sum(each.is_manifest for each in checked)
+    if stored < artefacts:
+        raise RuntimeError(f"The object store has {stored} artefacts, {artefacts} were made.")
+    return len(checked)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A running stack: its services are started one after the other, watched, and stopped in reverse order.
+"""A running stack: its services are started one after the other, restarted if they end, and stopped in reverse order.
 
 The process that started them is the one that stops them. It holds a lock on the folder while it lives, so that no
 second stack starts there; processes left by a killed stack are ended by the next.
@@ -10,111 +10,36 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from c2tc_pipeline.cli.supervisor import POLL_SECONDS, STOP_SECONDS, Report, Supervisor
 from c2tc_pipeline.common.errors import InputError
 from deploy.layout import Layout
-from deploy.services import Service, all_services
+from deploy.services import all_services
 
-START_SECONDS = 180.0
-STOP_SECONDS = 60.0
-_POLL_SECONDS = 0.2
 # How long a process that has just taken a folder may take to note its number, and how often one looks.
 _NOTE_SECONDS = 10.0
 _NOTE_LOOK_SECONDS = 0.02
 
-Report = Callable[[str], object]
 
-
-class ServiceFailedError(RuntimeError):
-    """A service did not start, or ended by itself; the message shows the end of its log."""
-
-
-class Stack:
-    """Running services, in the order in which they were started."""
+class Stack(Supervisor):
+    """The services of a layout; their processes are recorded, for the next stack to end if this one is killed."""
 
     def __init__(self, layout: Layout, report: Report) -> None:
+        super().__init__(layout.folder, report)
         self.layout = layout
-        self._report = report
-        self._running: list[tuple[Service, subprocess.Popen[bytes]]] = []
 
-    def start(self, service: Service) -> None:
-        """Start a service, and wait until it is ready."""
-        service.before()
-        since = time.monotonic()
-        with self._log(service).open("ab") as log:
-            process = subprocess.Popen(
-                service.command,
-                env=service.environment,
-                cwd=self.layout.folder,
-                user=service.account,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                # In a group of its own: Ctrl-C is for us, and what it leaves behind can be ended with it.
-                start_new_session=True,
-            )
-        self._running.append((service, process))
-        self._remember()
-        while not service.is_ready():
-            if process.poll() is not None:
-                raise ServiceFailedError(self._failure(service, f"ended with code {process.returncode}"))
-            if time.monotonic() - since > START_SECONDS:
-                raise ServiceFailedError(self._failure(service, f"was not ready after {START_SECONDS:g} s"))
-            time.sleep(_POLL_SECONDS)
-        service.after()
-        self._report(f"{service.name:15} ready after {time.monotonic() - since:4.1f} s  {service.where}".rstrip())
-
-    def watch(self) -> None:
-        """Return never, but raise as soon as a service ends."""
-        while True:
-            for service, process in self._running:
-                if process.poll() is not None:
-                    raise ServiceFailedError(self._failure(service, f"ended with code {process.returncode}"))
-            time.sleep(_POLL_SECONDS)
-
-    def stop(self) -> None:
-        """Stop all services, the last one first; those that do not end in time are killed."""
-        while self._running:
-            service, process = self._running[-1]
-            since = time.monotonic()
-            with suppress(ProcessLookupError):
-                process.send_signal(service.stop)
-            try:
-                process.wait(STOP_SECONDS)
-                how = "stopped"
-            except subprocess.TimeoutExpired:
-                how = "killed"
-            # Its children have no work without it.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            for path in service.leaves:
-                path.unlink(missing_ok=True)
-            self._running.pop()
-            self._remember()
-            self._report(f"{service.name:15} {how} after {time.monotonic() - since:4.1f} s")
-
-    def _log(self, service: Service) -> Path:
-        return self.layout.logs / f"{service.name}.log"
-
-    def _failure(self, service: Service, what: str) -> str:
-        log = self._log(service)
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        return f"The service {service.name} {what}; its log {log} ends with:\n{tail}"
-
-    def _remember(self) -> None:
-        """Record the processes, for the next stack to end if this one is killed."""
+    def changed(self) -> None:
+        """Record the processes."""
         import psutil
 
         noted = []
-        for _, process in self._running:
+        for process in self.processes():
             with suppress(psutil.NoSuchProcess):
-                noted.append([process.pid, psutil.Process(process.pid).create_time()])
+                noted.append([process, psutil.Process(process).create_time()])
         # In one step: half a note would keep the next stack from starting, just when it has something to end.
         draft = processes_file(self.layout).with_suffix(".new")
         draft.write_text(json.dumps(noted))
@@ -128,24 +53,24 @@ def processes_file(layout: Layout) -> Path:
 
 @contextmanager
 def running_stack(
-    layout: Layout, *, ports: Mapping[str, int], workers: int, memory: str, report: Report
+    layout: Layout, *, ports: Mapping[str, int], report: Report, names: Container[str] | None = None
 ) -> Iterator[Stack]:
-    """Start all services in a folder, with free ports unless given, and stop them at the end of the block."""
+    """Start services in a folder, by default all, with free ports unless given; stop them at the end of the block."""
     with ExitStack() as stack:
         stack.enter_context(_locked(layout))
         end_leftovers(layout, report)
         layout.make(ports)
         running = Stack(layout, report)
-        services = all_services(layout, workers, memory)
+        services = [each for each in all_services(layout) if names is None or each.name in names]
         stack.callback(running.stop)
         for service in services:
             running.start(service)
         yield running
 
 
-def holder(layout: Layout) -> int | None:
+def holder(folder: Path) -> int | None:
     """Return the process that runs the stack of a folder, or None."""
-    path = _lock_file(layout)
+    path = _lock_file(folder)
     give_up = time.monotonic() + _NOTE_SECONDS
     while path.exists():
         with path.open("r") as lock:
@@ -158,7 +83,7 @@ def holder(layout: Layout) -> int | None:
                 if process is not None:
                     return process
         if time.monotonic() > give_up:
-            raise RuntimeError(f"A stack has {layout.folder}, but has not noted its process; try again.")
+            raise RuntimeError(f"A stack has {folder}, but has not noted its process; try again.")
         time.sleep(_NOTE_LOOK_SECONDS)
     return None
 
@@ -173,28 +98,28 @@ def _noted(note: str) -> int | None:
     return int(number)
 
 
-def take_down(layout: Layout) -> bool:
+def take_down(folder: Path) -> bool:
     """Ask the process that runs a stack to stop it, and wait until it has; tell whether there was one."""
-    process = holder(layout)
+    process = holder(folder)
     if process is None:
         return False
     os.kill(process, signal.SIGTERM)
     give_up = time.monotonic() + 10 * STOP_SECONDS
-    while holder(layout) == process:
+    while holder(folder) == process:
         if time.monotonic() > give_up:
-            raise RuntimeError(f"The stack of process {process} did not stop; see {layout.logs}.")
-        time.sleep(_POLL_SECONDS)
+            raise RuntimeError(f"The stack of process {process} did not stop; see the logs in {folder}.")
+        time.sleep(POLL_SECONDS)
     return True
 
 
-def _lock_file(layout: Layout) -> Path:
-    return layout.folder / "stack.lock"
+def _lock_file(folder: Path) -> Path:
+    return folder / "stack.lock"
 
 
 @contextmanager
 def _locked(layout: Layout) -> Iterator[None]:
     layout.folder.mkdir(parents=True, exist_ok=True)
-    with _lock_file(layout).open("a+") as lock:
+    with _lock_file(layout.folder).open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

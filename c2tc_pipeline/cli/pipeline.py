@@ -110,7 +110,8 @@ def run(
 @_with_place
 def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
     """Open the dashboard on the same instance, with schedules and sensors; Ctrl-C ends it."""
-    from c2tc_pipeline.pipeline.instance import Workplace, serve_dashboard
+    from c2tc_pipeline.cli.ui import serve_dashboard
+    from c2tc_pipeline.pipeline.instance import Workplace
 
     place = Workplace(catalogue, storage, home)
     sys.exit(serve_dashboard(place, host=host, port=port, report=click.echo))

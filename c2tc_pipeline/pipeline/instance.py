@@ -1,4 +1,4 @@
-"""Catalogue, storage, Dagster instance and dashboard of a pipeline on this machine.
+"""Catalogue, storage and Dagster instance of a pipeline on this machine.
 
 Dagster loads definitions in processes of its own, so the first three are passed as environment variables with absolute
 paths. The default settings of an instance are in ``dagster.yaml`` beside this file.
@@ -6,15 +6,7 @@ paths. The default settings of an instance are in ``dagster.yaml`` beside this f
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +22,6 @@ from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 SETTINGS = Path(__file__).with_name("dagster.yaml")
 # A process reports its id some time after it began, and the two clocks are read in different ways.
 _CLOCK_SLACK_SECONDS = 5.0
-_POLL_SECONDS = 0.5
-_PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -141,78 +131,3 @@ def _is_alive(pid: int, reported: float) -> bool:
     except (OSError, ValueError, IndexError):
         return True  # the start time is known on Linux only
     return state != "Z" and began <= reported + _CLOCK_SLACK_SECONDS
-
-
-def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[[str], object]) -> int:
-    """Serve the dashboard until Ctrl-C or until it ends; return 0 or its exit code.
-
-    An InputError is raised when it can't start: a package is missing, the port is taken, the catalogue is wrong.
-    ``report`` gets sentences for the user.
-    """
-    if importlib.util.find_spec("dagster_webserver") is None:
-        raise InputError(
-            "The dashboard needs the package dagster-webserver; install it with: pip install 'c2tc_pipeline[ui]'."
-        )
-    _check_port(host, port)
-    place.tables()
-    if place.storage.startswith("memory://"):
-        raise InputError(
-            "The storage root memory:// ends with the process of a single step; give the dashboard a path or an "
-            "s3:// address."
-        )
-    prepare_home(place.home)
-    report("Starting the dashboard; this takes about half a minute.")
-    # In a process group of its own, so that Ctrl-C reaches it and its children once, from here.
-    environment = {"C2TC_UI_URL": f"http://{host}:{port}", **_environment(place)}
-    process = subprocess.Popen(_command(host, port), env=environment, start_new_session=True)
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        while process.poll() is None and not _answers(host, port):
-            time.sleep(_POLL_SECONDS)
-        if process.poll() is None:
-            report(f"The dashboard is at http://{host}:{port} (Ctrl-C ends it).")
-        return process.wait()
-    except KeyboardInterrupt:
-        report("Stopping.")
-        return 0
-    finally:
-        _stop(process)
-        signal.signal(signal.SIGTERM, before)
-
-
-def _command(host: str, port: int) -> list[str]:
-    # "dagster dev" is superseded by "dg dev", which is another package and does not take a module.
-    module = ("-m", "c2tc_pipeline.definitions")
-    return [sys.executable, "-m", "dagster", "dev", *module, "-h", host, "-p", str(port), "--log-level", "error"]
-
-
-def _environment(place: Workplace) -> dict[str, str]:
-    # Ignored by its words, because naming its category in a variable would import Dagster into every process.
-    warnings = filter(None, [os.environ.get("PYTHONWARNINGS"), "ignore:Function `dev_command`"])
-    return {**os.environ, **place.environment(), "PYTHONWARNINGS": ",".join(warnings)}
-
-
-def _check_port(host: str, port: int) -> None:
-    try:
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((host, port))
-    except OSError as error:
-        raise InputError(
-            f"The address {host}:{port} can't be used ({error.strerror}); choose another with --port or --host."
-        ) from None
-
-
-def _answers(host: str, port: int) -> bool:
-    with socket.socket() as trial:
-        trial.settimeout(_POLL_SECONDS)
-        return trial.connect_ex((host, port)) == 0
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the process and its children, as Ctrl-C in a terminal does, and kill those that don't end."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE_SECONDS)
-        os.killpg(process.pid, signal.SIGKILL)

@@ -16,6 +16,7 @@ from typing import Any
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.pipeline.alerts import RETRY_TAG
 from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
 from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep, steps_named
 from c2tc_pipeline.sources.addresses import open_source
@@ -57,6 +58,7 @@ STEPS_VARIABLE = "C2TC_STEPS"
 # starts threads or opens connections, which do not survive a fork.
 PRELOADED = (
     "c2tc_pipeline.pipeline.preloaded",
+    "c2tc_pipeline.pipeline.step_processes",
     "c2tc_pipeline.clustering.kernels",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
@@ -116,6 +118,7 @@ class Work:
     reason: str
     after: int
     attempt: int = 0
+    is_last: bool = True
 
 
 def work_of(records: Records, table: str, job: str, *, delivered: str = "") -> Work | None:
@@ -155,21 +158,21 @@ def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | N
             run_key=hash_json([[each.reason, each.after, each.attempt] for each in batch]),
             job_name=batch[0].job,
             asset_selection=[step.key for each in batch for step in each.steps],
-            tags={"c2tc/tables": ", ".join(tables)},
+            tags={"c2tc/tables": ", ".join(tables), **({} if batch[0].is_last else {RETRY_TAG: "true"})},
         )
 
 
 def _batches(work: Iterable[Work], records: Records, sizes: Mapping[str, int | None]) -> Iterator[list[Work]]:
-    small: dict[str, list[Work]] = {}
+    small: dict[tuple[str, bool], list[Work]] = {}
     for each in work:
         size = sizes[each.table] if each.table in sizes else _ingested_size(records, each.table)
         if size is None or size > SMALL_BYTES:
             yield [each]
             continue
-        waiting = small.setdefault(each.job, [])
+        waiting = small.setdefault((each.job, each.is_last), [])
         waiting.append(each)
         if len(waiting) == SMALL_TABLES_A_RUN:
-            yield small.pop(each.job)
+            yield small.pop((each.job, each.is_last))
     yield from small.values()
 
 

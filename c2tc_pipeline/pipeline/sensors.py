@@ -1,4 +1,4 @@
-"""Sensors that launch new sources and what is out of date, reload the catalogue, and post failed runs to a webhook."""
+"""Sensors that launch new sources and what is out of date, and reload the catalogue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +15,8 @@ from typing import Any
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.retries import with_retries
 from c2tc_pipeline.pipeline.acceptance import Accepted
+from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, SOURCE_ALERTS, Place, report
 from c2tc_pipeline.pipeline.jobs import (
     LEADERBOARD_RUN,
     MAX_RUNS_A_TICK,
@@ -35,22 +34,14 @@ from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.catalogue import Catalogue
 
 INTERVAL_VARIABLE = "C2TC_SENSOR_SECONDS"
-WEBHOOK_VARIABLE = "C2TC_WEBHOOK_URL"
-DASHBOARD_VARIABLE = "C2TC_UI_URL"
 AUTOMATION_SENSOR = "out_of_date_sensor"
 # Long enough for most copies of files to end between two ticks.
 SOURCE_INTERVAL_SECONDS = 60
 AUTOMATION_INTERVAL_SECONDS = 15
 # Before the second, third and fourth launch of the same work.
 RETRY_PAUSES_SECONDS = (60, 300, 1500)
-FAILURE_INTERVAL_SECONDS = 30
-MAX_ERROR_LENGTH = 500
 RELOAD_TIMEOUT_SECONDS = 10.0
-# Dagster gives one tick of a sensor a minute, and passes it up to five failed runs: 5 x (3 x 3 + 1.5) s is below it.
-WEBHOOK_TRIES = 3
-WEBHOOK_TIMEOUT_SECONDS = 3.0
-WEBHOOK_PAUSE_SECONDS = 0.5
-_NO_STEP = "The run ended before a step failed; see its log."
+CATALOGUE_PLACE = Place(None, "catalogue", None)
 
 
 def interval_seconds(default: int) -> int:
@@ -79,13 +70,16 @@ def source_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinit
         description="Launches condense_job for each table whose source is new or changed.",
     )
     def launch_changed(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        before: dict[str, dict[str, str]] = json.loads(context.cursor) if context.cursor else {}
+        before: dict[str, dict[str, Any]] = json.loads(context.cursor) if context.cursor else {}
         records, busy = Records(context.instance, catalogue), busy_tables(context.instance, catalogue)
         after, work, notes, sizes = {}, [], [], {}
+        looked: dict[Place, str | None] = {}
         for table, fingerprint in fingerprints(catalogue).items():
             state = after[table] = dict(before.get(table, {}))
+            problem = unreadable(fingerprint) if isinstance(fingerprint, InputError | OSError) else None
+            looked[Place(table, "raw_table", None, "source")] = problem
             if isinstance(fingerprint, InputError | OSError):
-                notes.append(f"{table}: {unreadable(fingerprint)}")
+                notes.append(f"{table}: {problem}")
                 context.log.warning(notes[-1])
             elif fingerprint != state.get("seen"):
                 after[table] = {"seen": fingerprint}
@@ -97,6 +91,7 @@ def source_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinit
                 elif found := work_of(records, table, "condense_job", delivered=fingerprint):
                     work.append(found)
                     sizes[table] = version_size(fingerprint)
+        after[SOURCE_ALERTS] = report(context.instance, before.get(SOURCE_ALERTS), looked)
         return _result(context, Tries(after), work, records, notes, sizes)
 
     return launch_changed
@@ -152,7 +147,11 @@ def _result(
     sizes: Mapping[str, int | None],
 ) -> dg.SensorResult:
     """Return the runs of a tick: of work whose pause is over, and not more than a tick may submit."""
-    due = [replace(each, attempt=tries.count(each)) for each in work if tries.is_due(each)]
+    due = [
+        replace(each, attempt=tries.count(each), is_last=tries.count(each) >= len(RETRY_PAUSES_SECONDS))
+        for each in work
+        if tries.is_due(each)
+    ]
     chosen = [*itertools.islice(requests(due, records, sizes), MAX_RUNS_A_TICK)]
     launched = {TableStep.of_key(key).table for request in chosen for key in request.asset_selection or ()}
     for each in due:
@@ -202,7 +201,7 @@ def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
     """Return the sensor that reloads the code location when the catalogue's file changed.
 
     Dagster has no call for it in a sensor, so it asks the dashboard at ``C2TC_UI_URL``. A file that is wrong is
-    reported once, in the tick and to the webhook, and the catalogue that was loaded stays in force.
+    reported in the tick and by one alert, and the catalogue that was loaded stays in force.
     """
 
     @dg.sensor(
@@ -212,23 +211,25 @@ def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
         description="Reloads the code location when the catalogue's file changed.",
     )
     def reload_changed(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        digest = accepted.digest_now()
-        if digest == accepted.digest:
-            context.update_cursor("")
-            return dg.SkipReason("The catalogue is the one that was loaded.")
-        problem = accepted.problem_now()
-        if problem is None and context.cursor == digest:
-            return dg.SkipReason("The catalogue changed and a reload did not load it; start the code server again.")
-        if problem is None:
+        state = json.loads(context.cursor) if context.cursor else {}
+        digest, asked = accepted.digest_now(), None
+        is_changed = digest != accepted.digest
+        problem = accepted.problem_now() if is_changed else None
+        if problem is not None:
+            said = problem
+            context.log.warning(problem)
+        elif not is_changed:
+            said = "The catalogue is the one that was loaded."
+        elif state.get("asked") == digest:
+            asked, said = digest, "The catalogue changed and a reload did not load it; start the code server again."
+        else:
             refused = _reload()
-            context.update_cursor("" if refused else str(digest))
-            return dg.SkipReason(refused or "The catalogue changed; the code location is being reloaded.")
-        url = os.environ.get(WEBHOOK_VARIABLE, "").strip()
-        if url and context.cursor != digest:
-            post_json(url, {"text": f"{problem} The catalogue loaded before stays in force.", "error": problem})
-        context.update_cursor(digest)
-        context.log.warning(problem)
-        return dg.SkipReason(problem)
+            asked = None if refused else digest
+            said = refused or "The catalogue changed; the code location is being reloaded."
+        told = f"{problem} The catalogue loaded before stays in force." if problem else None
+        alerts = report(context.instance, state.get("alerts"), {CATALOGUE_PLACE: told}, looks=1)
+        context.update_cursor(json.dumps({"asked": asked, "alerts": alerts}))
+        return dg.SkipReason(said)
 
     return reload_changed
 
@@ -250,105 +251,3 @@ def _reload() -> str | None:
     except (OSError, ValueError, http.client.HTTPException) as error:
         name = type(getattr(error, "reason", error)).__name__
         return f"The catalogue changed, but the dashboard at {without_secrets(dashboard)} did not reload ({name})."
-
-
-def failure_sensor() -> dg.SensorDefinition:
-    """Return the sensor that posts each failed run to the webhook in ``C2TC_WEBHOOK_URL``.
-
-    A webhook that does not answer is reported in the tick, and the failure is not posted later. ``C2TC_UI_URL``, the
-    address of the dashboard, adds a link to the run.
-    """
-
-    @dg.run_failure_sensor(
-        name="failure_sensor",
-        minimum_interval_seconds=interval_seconds(FAILURE_INTERVAL_SECONDS),
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Posts each failed run to the webhook in {WEBHOOK_VARIABLE}; sends nothing where that is not set.",
-    )
-    def post_failure(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
-        url = os.environ.get(WEBHOOK_VARIABLE, "").strip()
-        if not url:
-            return dg.SkipReason(f"{WEBHOOK_VARIABLE} is not set, so nothing is sent.")
-        problem = post_json(url, failure_message(context.dagster_run, context.get_step_failure_events()))
-        if problem is None:
-            return None
-        reason = f"The failure of run {context.dagster_run.run_id} was not posted to the webhook: {problem}."
-        context.log.warning(reason)
-        return dg.SkipReason(reason)
-
-    return post_failure
-
-
-def failure_message(run: dg.DagsterRun, failures: Sequence[dg.DagsterEvent]) -> dict[str, Any]:
-    """Return the message about a failed run; the text of an unexpected error is left out, as it may hold secrets."""
-    step, error = (failures[0].step_key, _sentence(failures[0])) if failures else (None, _NO_STEP)
-    failed = TableStep.of_op(step or "")
-    table, ratio, partition = failed.table or None, failed.ratio, failed.partition
-    dashboard = without_secrets(os.environ.get(DASHBOARD_VARIABLE, "")).rstrip("/")
-    return {
-        "text": f"{run.job_name} failed{f' for {partition}' if partition else ''}: {error}",
-        "job": run.job_name,
-        "partition": partition,
-        "table": table,
-        "ratio": ratio,
-        "step": step,
-        "error": error,
-        "run_id": run.run_id,
-        "link": f"{dashboard}/runs/{run.run_id}" if dashboard else None,
-    }
-
-
-def _sentence(failure: dg.DagsterEvent) -> str:
-    failed = failure.step_failure_data
-    if failed.user_failure_data is not None and failed.user_failure_data.description:
-        return _first_line(failed.user_failure_data.description)
-    error = failed.error
-    while error is not None and error.cause is not None:
-        error = error.cause
-    if error is None or error.cls_name is None:
-        return "The step ended without an error; see its log."
-    if error.cls_name in (InputError.__name__, "DagsterAssetCheckFailedError"):
-        # Both messages are one sentence of names only, Dagster's over two lines, after the name of the class.
-        return _first_line(" ".join(error.message.partition(": ")[2].split()))
-    return f"The step failed with {error.cls_name}; see its log."
-
-
-def _first_line(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= MAX_ERROR_LENGTH else line[: MAX_ERROR_LENGTH - 3] + "..."
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuse redirects, which would turn the post into a get and send it to a host that was not configured."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-def post_json(url: str, message: Mapping[str, Any]) -> str | None:
-    """Post a message with a few retries; return None, or why it failed without the URL, which is a secret."""
-    if not url.lower().startswith(("http://", "https://")):
-        return "its address does not begin with http:// or https://"
-    body = json.dumps(message).encode()
-    try:
-        with_retries(lambda: _post_once(url, body), WEBHOOK_TRIES, pause=WEBHOOK_PAUSE_SECONDS)
-    except (ConnectionError, InputError) as error:
-        return str(error)
-    return None
-
-
-def _post_once(url: str, body: bytes) -> None:
-    """Post once; raise ConnectionError where a retry may help, else InputError."""
-    try:
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=WEBHOOK_TIMEOUT_SECONDS):
-            return
-    except urllib.error.HTTPError as error:
-        is_transient = error.code == 429 or error.code >= 500
-        problem = f"it answered {error.code}"
-    except (OSError, http.client.HTTPException) as error:
-        is_transient = not isinstance(error, http.client.InvalidURL)
-        problem = f"it could not be reached ({type(getattr(error, 'reason', error)).__name__})"
-    except ValueError:
-        is_transient, problem = False, "its address is not a valid one"
-    raise (ConnectionError if is_transient else InputError)(problem)

@@ -6,6 +6,7 @@ printed, and every error with its chain as Python prints it.
 
 from __future__ import annotations
 
+import json
 import socket
 import tempfile
 import traceback
@@ -17,13 +18,9 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import sensors
-from c2tc_pipeline.pipeline.sensors import (
-    DASHBOARD_VARIABLE,
-    WEBHOOK_VARIABLE,
-    failure_message,
-    failure_sensor,
-)
+from c2tc_pipeline.pipeline import messages
+from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, alert_sensor
+from c2tc_pipeline.pipeline.messages import SMTP_VARIABLE, WEBHOOK_VARIABLE
 from c2tc_pipeline.sources import openml
 from c2tc_pipeline.tables.blocks import peek_table, read_table
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
@@ -76,6 +73,8 @@ def rig(
         **s3_place.environment,
         "PGPASSWORD": PASSWORD,
         WEBHOOK_VARIABLE: f"http://hook:{quote(canaries.make('webhook_user'))}@127.0.0.1:9/{canaries.make('webhook')}",
+        SMTP_VARIABLE: f"smtp://ops:{quote(canaries.make('mail'), safe='')}@127.0.0.1:9",
+        "C2TC_MAIL_TO": "ops@example.org",
         DASHBOARD_VARIABLE: f"http://ui:{quote(canaries.make('dashboard'), safe='')}@dashboard.example:3000",
         "https_proxy": f"http://proxy:{canaries.make('proxy', plain=True)}@127.0.0.1:9",
         "no_proxy": "127.0.0.1,localhost",
@@ -163,7 +162,7 @@ def test_no_canary_is_left_anywhere(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sensors, "WEBHOOK_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(messages, "PAUSE_SECONDS", 0)
     monkeypatch.setenv("WAREHOUSE", postgresql.dsn)
     to_postgresql(mixed_table(), postgresql, TABLE)
     rig.add("people", source={"postgresql": {"table": TABLE, "dsn_env": "WAREHOUSE"}})
@@ -198,19 +197,10 @@ def test_no_canary_is_left_anywhere(
 
 
 def tell_of(result: dg.ExecuteInProcessResult, rig: Rig) -> str:
-    """Return what the sensor of failures posts and says about a run, and what Dagster shows of it."""
-    shown = [repr(event) for event in result.all_events]
-    if result.success:
-        return "\n".join(shown)
-    context = dg.build_run_status_sensor_context(
-        sensor_name="failure_sensor",
-        dagster_event=result.get_run_failure_event(),
-        dagster_instance=rig.instance,
-        dagster_run=result.dagster_run,
-    ).for_run_failure()
-    said = failure_sensor()(context)
-    posted = failure_message(context.dagster_run, context.get_step_failure_events())
-    return "\n".join([*shown, repr(said), str(posted)])
+    """Return what the alerts on a run are, what their sensor says, and what Dagster shows of it."""
+    context = dg.build_sensor_context(rig.instance, cursor=json.dumps({"position": 0}))
+    data = alert_sensor().evaluate_tick(context)
+    return "\n".join([*(repr(event) for event in result.all_events), repr(data)])
 
 
 def look(rig: Rig) -> str:

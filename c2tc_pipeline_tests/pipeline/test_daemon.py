@@ -66,8 +66,8 @@ def test_a_setting_remakes_what_reads_it_while_a_bad_delivery_is_told_and_stops(
     assert site.made() - made == dict.fromkeys(affected, 1), site.said
     assert site.versions("validated_table", "condensed_table") == versions
     [message] = webhook.received
-    assert (message["job"], message["table"]) == ("condense_job", TABLE)
-    assert "column 'amount' is absent" in message["error"]
+    assert (message["tables"], message["step"], message["check"]) == ([TABLE], "raw_table", "fits_schema")
+    assert "column 'amount' is absent" in message["problem"]
     assert failed(site) == [message["run_id"]]
     assert TOKEN not in site.said
     launched = site.runs()[:-by_hand]

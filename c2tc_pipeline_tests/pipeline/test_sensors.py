@@ -1,11 +1,8 @@
-"""The source sensor: which states of sources launch a run, once; and failed runs posted to a webhook."""
+"""The source sensor: which states of sources launch a run, once."""
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import socket
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -15,17 +12,16 @@ import fsspec
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import jobs, sensors
+from c2tc_pipeline.pipeline import jobs, messages, sensors
 from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE, accept
 from c2tc_pipeline.pipeline.jobs import CONDENSE, all_jobs
 from c2tc_pipeline.pipeline.sensors import (
-    FAILURE_INTERVAL_SECONDS,
     INTERVAL_VARIABLE,
     RETRY_PAUSES_SECONDS,
+    SOURCE_INTERVAL_SECONDS,
     automation_sensor,
     catalogue_sensor,
-    failure_sensor,
-    post_json,
+    interval_seconds,
     source_sensor,
 )
 from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, steps_named
@@ -325,7 +321,8 @@ def test_a_changed_catalogue_is_reloaded_and_a_wrong_one_reported_once(
 
     def tick() -> str:
         nonlocal cursor
-        with dg.build_sensor_context(cursor=cursor) as context:
+        with dg.DagsterInstance.ephemeral() as instance:
+            context = dg.build_sensor_context(instance, cursor=cursor)
             data = sensor.evaluate_tick(context)
             cursor = data.cursor
             return data.skip_message or ""
@@ -336,9 +333,10 @@ def test_a_changed_catalogue_is_reloaded_and_a_wrong_one_reported_once(
     assert "field 'ratios" in tick()
     assert "field 'ratios" in tick()
     [message] = webhook.received
-    assert "field 'ratios" in message["error"]
+    assert "field 'ratios" in message["problem"]
     file.write_text("tables: {bank: {source: bank.csv, label: z}}")
     assert "set C2TC_UI_URL" in tick()
+    assert [message["state"] for message in webhook.received] == ["failing", "over"]
     monkeypatch.setenv("C2TC_UI_URL", webhook.url.rpartition("/hooks")[0])
     assert "is being reloaded" in tick()
     assert "start the code server again" in tick(), "it is asked once"
@@ -372,13 +370,13 @@ def test_a_source_on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3_serv
 
 def test_the_interval_of_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INTERVAL_VARIABLE, raising=False)
-    assert failure_sensor().minimum_interval_seconds == FAILURE_INTERVAL_SECONDS
+    assert interval_seconds(SOURCE_INTERVAL_SECONDS) == SOURCE_INTERVAL_SECONDS
     monkeypatch.setenv(INTERVAL_VARIABLE, " 600 ")
-    assert failure_sensor().minimum_interval_seconds == 600
+    assert interval_seconds(SOURCE_INTERVAL_SECONDS) == 600
     for wrong in ("soon", "0", "-5", "1.5", "\u0663"):
         monkeypatch.setenv(INTERVAL_VARIABLE, wrong)
         with pytest.raises(InputError, match=INTERVAL_VARIABLE):
-            failure_sensor()
+            interval_seconds(SOURCE_INTERVAL_SECONDS)
 
 
 @pytest.fixture
@@ -389,166 +387,7 @@ def webhook() -> Iterator[Webhook]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "WEBHOOK_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(messages, "PAUSE_SECONDS", 0)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     for name in ("C2TC_WEBHOOK_URL", "C2TC_UI_URL"):
         monkeypatch.delenv(name, raising=False)
-
-
-RAW = dg.AssetKey(["flights", "raw_table"])
-
-
-def fail(error: Exception | None, instance: dg.DagsterInstance, key: dg.AssetKey = RAW) -> dg.ExecuteInProcessResult:
-    @dg.asset(key=key)
-    def made() -> int:
-        if error is not None:
-            raise error
-        return 1
-
-    @dg.asset_check(asset=key, blocking=True)
-    def schema() -> dg.AssetCheckResult:
-        return dg.AssetCheckResult(passed=error is not None, metadata={"cell": CANARY})
-
-    jobs, resources = [dg.define_asset_job("condense_job")], {"io_manager": dg.mem_io_manager}
-    defs = dg.Definitions([made], jobs=jobs, asset_checks=[schema], resources=resources)
-    return defs.resolve_job_def("condense_job").execute_in_process(instance=instance, raise_on_error=False)
-
-
-def skip_message(error: Exception | None = None, key: dg.AssetKey = RAW) -> str | None:
-    """Let a run fail, and return what the sensor says about the post."""
-    with dg.DagsterInstance.ephemeral() as instance:
-        result = fail(error, instance, key)
-        assert not result.success
-        context = dg.build_run_status_sensor_context(
-            sensor_name="failure_sensor",
-            dagster_event=result.get_run_failure_event(),
-            dagster_instance=instance,
-            dagster_run=result.dagster_run,
-        ).for_run_failure()
-        said = failure_sensor()(context)
-    assert said is None or isinstance(said, dg.SkipReason)
-    return said.skip_message if said else None
-
-
-def test_what_is_posted(webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("C2TC_WEBHOOK_URL", webhook.url)
-    monkeypatch.setenv("C2TC_UI_URL", f"https://me:{CANARY}@dagster.example.org/")
-    key = TableStep("flights", "condensed_table", 0.001).key
-    assert skip_message(InputError("There is no column 'income'; choose another."), key) is None
-    [message] = webhook.received
-    run_id = message.pop("run_id")
-    assert message == {
-        "text": "condense_job failed for flights|0.001: There is no column 'income'; choose another.",
-        "job": "condense_job",
-        "partition": "flights|0.001",
-        "table": "flights",
-        "ratio": 0.001,
-        "step": "flights__condensed_table_0_001",
-        "error": "There is no column 'income'; choose another.",
-        "link": f"https://dagster.example.org/runs/{run_id}",
-    }
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (dg.Failure("The disk is full.\nmore", metadata={"cell": CANARY}), "The disk is full."),
-        (RuntimeError(f"GET https://host/{CANARY} failed"), "The step failed with RuntimeError; see its log."),
-        (None, "1 blocking asset check failed with ERROR severity: flights/raw_table: schema"),
-        (InputError("x" * 2000), "x" * 497 + "..."),
-    ],
-    ids=["failure", "unexpected", "check", "long"],
-)
-def test_only_one_sentence_meant_for_people_is_posted(
-    webhook: Webhook, monkeypatch: pytest.MonkeyPatch, error: Exception | None, sentence: str
-) -> None:
-    monkeypatch.setenv("C2TC_WEBHOOK_URL", webhook.url)
-    assert skip_message(error) is None
-    [message] = webhook.received
-    assert (message["error"], message["ratio"], message["link"]) == (sentence, None, None)
-    assert CANARY not in json.dumps(message)
-
-
-def test_nothing_is_posted_without_the_variable(webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("C2TC_WEBHOOK_URL", " ")
-    assert failure_sensor().default_status == dg.DefaultSensorStatus.RUNNING
-    assert skip_message(InputError("Wrong."))
-    assert webhook.paths == []
-
-
-@pytest.mark.parametrize(
-    ("answers", "posts", "problem"),
-    [
-        ([500, 503], 3, None),
-        ([429], 2, None),
-        ([500] * 9, 3, "it answered 500"),
-        ([404], 1, "it answered 404"),
-        ([302], 1, "it answered 302"),
-    ],
-)
-def test_retries_only_where_they_may_help(
-    webhook: Webhook, answers: list[int], posts: int, problem: str | None
-) -> None:
-    webhook.answers += answers
-    assert post_json(webhook.url, {"text": "hello"}) == problem
-    assert len(webhook.paths) == posts
-    assert len(webhook.received) == (problem is None)
-
-
-@pytest.fixture
-def ports() -> Iterator[dict[str, int]]:
-    """A port that takes connections and never answers, and a closed one."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            found = {"silent": silent.getsockname()[1], "closed": closed.getsockname()[1]}
-        yield found
-
-
-@pytest.mark.parametrize(
-    ("address", "problem"),
-    [
-        ("http://127.0.0.1:{closed}/{canary}", "ConnectionRefusedError"),
-        ("http://127.0.0.1:{silent}/{canary}", "TimeoutError"),
-        ("http://127.0.0.1:{closed}/{canary} b", "InvalidURL"),
-        ("http://127.0.0.1:{canary}/", "InvalidURL"),
-        ("http://[{canary}/", "not a valid one"),
-        ("http:///{canary}", "could not be reached"),
-        ("file:///etc/{canary}", "does not begin with http"),
-        ("{canary}", "does not begin with http"),
-    ],
-)
-def test_a_dead_webhook_is_reported_without_its_address(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-    ports: dict[str, int],
-    address: str,
-    problem: str,
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr(sensors, "WEBHOOK_TIMEOUT_SECONDS", 0.05)
-    said = post_json(address.format(**ports, canary=CANARY), {"text": "hello"}) or ""
-    assert problem in said
-    assert CANARY not in said + caplog.text + "".join(capfd.readouterr())
-
-
-def test_the_sensor_goes_on_after_a_dead_webhook(
-    webhook: Webhook, monkeypatch: pytest.MonkeyPatch, ports: dict[str, int]
-) -> None:
-    """The whole tick, as the daemon runs it: a failure that could not be posted is passed, the next one is posted."""
-    sensor = failure_sensor()
-    with dg.DagsterInstance.ephemeral() as instance:
-
-        def tick(cursor: str | None) -> str | None:
-            data = sensor.evaluate_tick(dg.build_sensor_context(instance=instance, cursor=cursor))
-            assert CANARY not in repr(data)
-            return data.cursor
-
-        cursor = tick(None)
-        monkeypatch.setenv("C2TC_WEBHOOK_URL", f"http://127.0.0.1:{ports['closed']}/{CANARY}")
-        fail(InputError("First."), instance)
-        cursor = tick(cursor)
-        monkeypatch.setenv("C2TC_WEBHOOK_URL", webhook.url)
-        fail(InputError("Second."), instance)
-        tick(tick(cursor))
-    assert [message["error"] for message in webhook.received] == ["Second."]

@@ -1,0 +1,217 @@
+"""Supervise the processes of services: start them in order, restart those that end, stop them in reverse order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from c2tc_pipeline.common.processes import end_with_parent
+
+START_SECONDS = 180.0
+STOP_SECONDS = 60.0
+POLL_SECONDS = 0.2
+# The pause before a restart, doubled each time up to the longest, and after how long a service counts as healthy.
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+HEALTHY_SECONDS = 60.0
+
+Report = Callable[[str], object]
+
+
+class ServiceFailedError(RuntimeError):
+    """A service did not start; the message shows the end of its log."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """One program that runs until it is stopped.
+
+    Parameters
+    ----------
+    name : str
+        For people, and for its log.
+    command : list of str
+        No secret in it: every user of the machine can read it.
+    environment : mapping
+        The whole of it.
+    is_ready : callable
+        Polled until it is true; an InputError ends the waiting.
+    before, after : callable, optional
+        Called ahead of its first start, and once it is ready.
+    account : str, optional
+        The user to run as.
+    stop : Signals, default=SIGTERM
+        What makes it end in order.
+    stop_seconds : float, default=60
+        After how long it is killed instead.
+    where : str, optional
+        Its address, for people.
+    leaves : tuple of Path, optional
+        Files that it leaves behind elsewhere than in the folder.
+    log : Path, optional
+        The file for its output; by default it is printed.
+    keeps_children : bool, default=False
+        Whether its children end by themselves after it was killed; those of others are killed with it.
+    is_stale : callable, optional
+        Whether it is to be restarted, given its process.
+    """
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str]
+    is_ready: Callable[[], bool]
+    before: Callable[[], None] = lambda: None
+    after: Callable[[], None] = lambda: None
+    account: str | None = None
+    stop: signal.Signals = signal.SIGTERM
+    stop_seconds: float = STOP_SECONDS
+    where: str = ""
+    leaves: tuple[Path, ...] = ()
+    log: Path | None = None
+    keeps_children: bool = False
+    is_stale: Callable[[int], bool] | None = None
+
+
+@dataclass
+class _Running:
+    service: Service
+    process: subprocess.Popen[bytes]
+    since: float = field(default_factory=time.monotonic)
+    pause: float = field(default_factory=lambda: FIRST_PAUSE_SECONDS)
+    due: float | None = None
+
+
+class Supervisor:
+    """Running services, in the order in which they were started.
+
+    Parameters
+    ----------
+    folder : Path
+        The working folder of the services.
+    report : callable
+        Called with a sentence when a service is restarted.
+    progress : callable, optional
+        Called with a line when a service is ready or has stopped; ``report`` by default.
+    """
+
+    def __init__(self, folder: Path, report: Report, progress: Report | None = None) -> None:
+        self._folder = folder
+        self._report = report
+        self._progress = progress or report
+        self._running: list[_Running] = []
+
+    def start(self, service: Service) -> None:
+        """Start a service, and wait until it is ready."""
+        service.before()
+        running = _Running(service, self._launch(service))
+        self._running.append(running)
+        self.changed()
+        while not service.is_ready():
+            if running.process.poll() is not None:
+                raise ServiceFailedError(_failure(service, f"ended with code {running.process.returncode}"))
+            if time.monotonic() - running.since > START_SECONDS:
+                raise ServiceFailedError(_failure(service, f"was not ready after {START_SECONDS:g} s"))
+            time.sleep(POLL_SECONDS)
+        service.after()
+        seconds = time.monotonic() - running.since
+        self._progress(f"{service.name:15} ready after {seconds:4.1f} s  {service.where}".rstrip())
+
+    def watch(self) -> NoReturn:
+        """Restart services that end or are stale, and never return."""
+        while True:
+            for running in self._running:
+                self._look_after(running)
+            time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Stop all services, the last one first; those that do not end in time are killed."""
+        while self._running:
+            running = self._running[-1]
+            since, how = time.monotonic(), _end(running)
+            self._running.pop()
+            self.changed()
+            self._progress(f"{running.service.name:15} {how} after {time.monotonic() - since:4.1f} s")
+
+    def changed(self) -> None:
+        """Called after a process was started or has ended."""
+
+    def processes(self) -> Iterable[int]:
+        """Return the ids of the services' processes."""
+        return [running.process.pid for running in self._running]
+
+    def _look_after(self, running: _Running) -> None:
+        service, now = running.service, time.monotonic()
+        if running.due is not None:
+            if now >= running.due:
+                running.process, running.since, running.due = self._launch(service), now, None
+                self.changed()
+            return
+        if running.process.poll() is None:
+            if service.is_stale is not None and service.is_stale(running.process.pid):
+                self._report(f"{service.name} is restarted.")
+                _end(running)
+                running.due = now
+            return
+        if now - running.since > HEALTHY_SECONDS:
+            running.pause = FIRST_PAUSE_SECONDS
+        code = running.process.returncode
+        self._report(f"{service.name} ended with code {code}; it is started again in {running.pause:g} s.")
+        _clear(running)
+        running.due = now + running.pause
+        running.pause = min(2 * running.pause, LONGEST_PAUSE_SECONDS)
+
+    def _launch(self, service: Service) -> subprocess.Popen[bytes]:
+        log = None if service.log is None else service.log.open("ab")
+        try:
+            return subprocess.Popen(
+                service.command,
+                env=service.environment,
+                cwd=self._folder,
+                user=service.account,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=None if log is None else subprocess.STDOUT,
+                # In a group of its own: Ctrl-C is for us, and what it leaves behind can be ended with it.
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+        finally:
+            if log is not None:
+                log.close()
+
+
+def _end(running: _Running) -> str:
+    """End a service in order, or kill it if it takes too long; return which."""
+    with suppress(ProcessLookupError):
+        running.process.send_signal(running.service.stop)
+    try:
+        running.process.wait(running.service.stop_seconds)
+        how = "stopped"
+    except subprocess.TimeoutExpired:
+        how = "killed"
+    _clear(running, last=True)
+    return how
+
+
+def _clear(running: _Running, *, last: bool = False) -> None:
+    """Kill what a service that ended left behind, which has no work without it."""
+    if last or not running.service.keeps_children:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.process.pid, signal.SIGKILL)
+    running.process.wait()
+    for path in running.service.leaves:
+        path.unlink(missing_ok=True)
+
+
+def _failure(service: Service, what: str) -> str:
+    if service.log is None:
+        return f"The service {service.name} {what}."
+    tail = "\n".join(service.log.read_text(errors="replace").splitlines()[-15:])
+    return f"The service {service.name} {what}; its log {service.log} ends with:\n{tail}"
