@@ -18,7 +18,7 @@ from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedRows
 from c2tc_pipeline.encoding.base import TableEncoder
-from c2tc_pipeline.tables.kinds import Kind, plain
+from c2tc_pipeline.tables.kinds import Kind
 from c2tc_pipeline.tables.roles import ColumnRole
 from c2tc_pipeline.tables.table import Table
 
@@ -121,7 +121,7 @@ def project(
         {
             "x": places[:, 0],
             "y": places[:, 1],
-            "label": plain(table.labels(codes)),
+            "label": pd.Series(table.classes[codes]),
             "kind": np.repeat(["source", "condensed"], [len(sample), len(condensed)]),
             "weight": np.concatenate([np.ones(len(sample), dtype=np.int64), clusters.weights]),
         }

@@ -170,7 +170,9 @@ def of_condensed(table: CondensedTable, parent: TableStep) -> Metadata:
     from c2tc_pipeline.reports.exhibits import projection_exhibit, shares_exhibit
 
     summary, counts = table.summary, [int(count) for count in table.allocation.counts]
-    columns = [dg.TableColumn(str(name), str(dtype)) for name, dtype in table.original.dtypes.items()][:_COLUMNS_SHOWN]
+    columns = [dg.TableColumn(str(name), str(dtype)) for name, dtype in table.original_rows.dtypes.items()][
+        :_COLUMNS_SHOWN
+    ]
     found: Metadata = {
         "dagster/row_count": len(table),
         "dagster/column_schema": dg.TableSchema(columns),
@@ -184,7 +186,7 @@ def of_condensed(table: CondensedTable, parent: TableStep) -> Metadata:
         "seconds_by_stage": dg.MetadataValue.json({name: round(s, 3) for name, s in summary["seconds"].items()}),
         "rows_shown": dg.MetadataValue.md(_rows_markdown(table)),
         **of_notices(table.notices),
-        **same_columns([str(name) for name in table.original.columns], parent),
+        **same_columns([str(name) for name in table.original_rows.columns], parent),
         **_pictures(
             {
                 "class_shares_picture": shares_exhibit(table.classes, table.class_rows, counts),
@@ -205,7 +207,7 @@ def of_training_rows(rows: pd.DataFrame, table: CondensedTable, parent: TableSte
         "dagster/column_schema": dg.TableSchema(columns),
         "rows_out": len(table),
         "rows_per_condensed_row": round(len(rows) / len(table), 1),
-        **same_columns([str(name) for name in table.original.columns], parent),
+        **same_columns([str(name) for name in table.original_rows.columns], parent),
     }
 
 
@@ -278,7 +280,7 @@ def _rows_markdown(table: CondensedTable) -> str:
     from c2tc_pipeline.reports.wording import cell
 
     heaviest = np.argsort(-table.weight.to_numpy(), kind="stable")[:_ROWS_SHOWN]
-    rows = table.original.iloc[heaviest]
+    rows = table.original_rows.iloc[heaviest]
     columns = [Column("source rows", True), *(Column(str(name)) for name in rows.columns)]
     lines = [
         [f"{weight:,}", *(cell(value) for value in row)]

@@ -45,7 +45,7 @@ def column_distributions(table: CondensedTable) -> list[Distribution]:
     encoder's quantiles and from the shares of categories. Numbers that are scaled by their limits alone are left out.
     """
     importance = (table.summary.get("column_weights") or {}).get("importance") or {}
-    names = [str(name) for name in table.original.columns if name != table.label_name]
+    names = [str(name) for name in table.original_rows.columns if name != table.label_name]
     names.sort(key=lambda name: -importance.get(name, 0.0))
     drawn, _, weight = table.expand(class_mix="source")
     found: list[Distribution] = []

@@ -28,7 +28,7 @@ class StandIn:
     allocation: Allocation
     curves: list[LossCurve] | None
     weight: pd.Series
-    original: pd.DataFrame
+    original_rows: pd.DataFrame
     projection: pd.DataFrame
     notices: list[Notice]
     roles: pd.DataFrame
@@ -39,8 +39,8 @@ class StandIn:
 
     def expand(self, *, class_mix: str) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
         """Return the condensed rows themselves."""
-        label = self.original[self.label_name]
-        return self.original.drop(columns=self.label_name), label, self.weight.astype(float)
+        label = self.original_rows[self.label_name]
+        return self.original_rows.drop(columns=self.label_name), label, self.weight.astype(float)
 
 
 def stand_in(
@@ -111,7 +111,7 @@ def stand_in(
         allocation=Allocation("hfils", np.asarray(counts), best, 61, tuple(steps), best * 0.97, 0.25),
         curves=[loss_curve(rows, 1 + 0.3 * i) for i, rows in enumerate(class_rows)],
         weight=pd.Series(weight, name="weight"),
-        original=pd.DataFrame({**columns, label_name: [classes[i] for i in index.tolist()]}),
+        original_rows=pd.DataFrame({**columns, label_name: [classes[i] for i in index.tolist()]}),
         projection=(projection + rng.normal(0, 0.3, projection.shape)).assign(
             label=[classes[i] for i in both.tolist()],
             kind=np.repeat(["source", "condensed"], [sampled, len(index)]),

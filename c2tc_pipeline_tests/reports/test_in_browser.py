@@ -214,7 +214,7 @@ def test_hostile_states_do_nothing_and_only_the_overviews_own_script_runs(browse
 def test_hostile_names_and_values_do_nothing(browser: Page, tmp_path: Path) -> None:
     names: dict[str, Any] = {"features": [HOSTILE, "amount"], "label_name": HOSTILE, "table_name": HOSTILE}
     table = stand_in(classes=[HOSTILE, "ok"], class_rows=[90, 10], counts=[6, 4], **names)
-    table.original[HOSTILE] = HOSTILE
+    table.original_rows[HOSTILE] = HOSTILE
     text = render_table_report(HOSTILE, {0.1: table}, {0.1: made_scores([6, 4], models=[HOSTILE])})
     url = written(tmp_path, text)
     browser.look()

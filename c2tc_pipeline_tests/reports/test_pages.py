@@ -144,10 +144,10 @@ def test_rows_that_repeat_a_record_are_counted_by_reason(counts: dict[str, int] 
 
 def test_integer_and_boolean_classes_and_missing_cells() -> None:
     table = stand_in(classes=[False, True], class_rows=[900, 100], counts=[5, 4])
-    original = table.original.copy()
+    original = table.original_rows.copy()
     original.loc[0, "origin"] = np.nan
     original.loc[0, "carrier"] = None
-    page = Page(render_report(replace(table, original=original)))
+    page = Page(render_report(replace(table, original_rows=original)))
     assert page.words.count("—") == 2
     assert {"False", "True"} <= set(page.words)
 
