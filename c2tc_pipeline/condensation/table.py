@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +210,8 @@ class CondensedTable:
         from c2tc_pipeline.reports.html import render_report
 
         self.write_files(directory)
-        (directory / "report.html").write_text(render_report(self), encoding="utf-8")
+        # Reports work with pandas, whatever was condensed.
+        (directory / "report.html").write_text(render_report(replace(self, frame_kind=None)), encoding="utf-8")
 
     def write_files(self, directory: Path) -> None:
         """Write all files of the table into an existing directory."""
