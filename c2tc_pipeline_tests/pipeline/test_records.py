@@ -49,6 +49,7 @@ def after(step: str) -> set[str]:
         ({"source": "other.csv"}, {"raw_table"}),
         ({"label": "x"}, {"raw_table", "validated_table"}),
         ({"roles": {"x": "drop"}}, {"raw_table", "validated_table"}),
+        ({"missing": ("x",), "label_kind": "classes"}, {"raw_table", "validated_table"}),
         ({"split": {"seed": 1}}, {"validated_table"}),
         ({"checks": {"baseline": 2}}, {"raw_table", "validated_table"}),
         ({"checks": {"drift": 0.5, "accuracy_margin": 0.5, "repeated_rows": 0.5}}, set()),
@@ -66,7 +67,7 @@ def after(step: str) -> set[str]:
         ({"evaluation": {"seeds": 9}}, {"evaluation_scores"}),
         ({"description": "Another.", "fresh_within": "26h"}, set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_a_setting_makes_what_reads_it_and_what_follows_of_that_table(
     made: dg.DagsterInstance, catalogue: Catalogue, change: dict[str, Any], readers: set[str]
