@@ -73,7 +73,7 @@ def stored_page(site: Site, asset: str, partition: str | None, folder: Path) -> 
     return (folder / stored.name).as_uri()
 
 
-@pytest.mark.parametrize(("asset", "partition"), [("report", TABLE), ("leaderboard", None), ("ops_overview", None)])
+@pytest.mark.parametrize(("asset", "partition"), [("report", TABLE), ("leaderboard", None)])
 def test_stored_pages_show_the_names_and_obey_none(
     page: Page, site: Site, listener: Listener, tmp_path: Path, asset: str, partition: str | None
 ) -> None:
