@@ -349,13 +349,13 @@ def _take_run(
                 is_explained = True
                 place = places.get(event.step_key) or Place(None, str(event.step_key), None)
                 if not _is_interrupt(data.error):
-                    alerts.fail(place, _sentence(data), since=ended, run_id=run.run_id)
+                    alerts.fail(place, step_sentence(data), since=ended, run_id=run.run_id)
             case dg.DagsterEventType.RUN_FAILURE if is_certain and not (is_explained or refused):
                 error = getattr(data, "error", None)
                 if not _is_interrupt(error):
                     first = {place.table: place for place in reversed(unmade)}
                     for place in first.values() or [Place(None, run.job_name, None)]:
-                        alerts.fail(place, _run_sentence(event.message, error), since=ended, run_id=run.run_id)
+                        alerts.fail(place, run_sentence(event.message, error), since=ended, run_id=run.run_id)
 
 
 def _judge_freshness(instance: dg.DagsterInstance, alerts: Alerts, limits: Mapping[dg.AssetKey, timedelta]) -> None:
@@ -422,7 +422,7 @@ def _in_force(instance: dg.DagsterInstance, cause: Cause) -> str | None:
     return f"The condensed table of {_moment(max(made))} stays in force."
 
 
-def _sentence(failed: Any) -> str:
+def step_sentence(failed: Any) -> str:
     """Return what was wrong with a step; the text of unexpected errors is left out, as it may hold secrets."""
     if failed.user_failure_data is not None and failed.user_failure_data.description:
         return str(failed.user_failure_data.description)
@@ -439,7 +439,7 @@ def _sentence(failed: Any) -> str:
     return f"The step failed with {error.cls_name}; see its log."
 
 
-def _run_sentence(message: str | None, error: Any) -> str:
+def run_sentence(message: str | None, error: Any) -> str:
     """Return why a run ended of which no step failed."""
     if error is not None and error.cls_name is not None:
         return f"The run failed with {error.cls_name}; see its log."

@@ -4,7 +4,7 @@ Computation belongs to the core, not here. Core modules are imported in the step
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import numpy as np
@@ -15,7 +15,7 @@ from c2tc_pipeline.pipeline import checks, metadata
 from c2tc_pipeline.pipeline.formats import AllocationPlan, CondensedTable, EncodedRows, TableEncoder
 from c2tc_pipeline.pipeline.records import REFUSED_TAG, SOURCE_TAG
 from c2tc_pipeline.pipeline.steps import EVALUATION_POOL, GPU_POOL, AssetOptions, baseline_schema
-from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVERVIEW, TableStep
 from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import baseline_of, failure_sentence, fit_failures, unfit
@@ -28,7 +28,7 @@ Make = Callable[[AssetOptions, TableStep], dg.AssetsDefinition]
 def all_assets(options: AssetOptions) -> list[dg.AssetsDefinition]:
     """Return every asset of the pipeline, in the order in which they are made."""
     tables = [asset for spec in options.catalogue.values() for asset in _table_assets(options, spec)]
-    return [*tables, _leaderboard(options, TableStep("", LEADERBOARD))]
+    return [*tables, _leaderboard(options, TableStep("", LEADERBOARD)), _overview(options, TableStep("", OVERVIEW))]
 
 
 def _table_assets(options: AssetOptions, spec: TableSpec) -> list[dg.AssetsDefinition]:
@@ -289,6 +289,24 @@ def _leaderboard(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
             return step.result(board, metadata=metadata.of_leaderboard(board))
 
     return leaderboard
+
+
+def _overview(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
+    @dg.asset(
+        **options.of(of, kinds={"html"}),
+        description="One page over all tables, the worst first: state, age, quality, cost and last failure.",
+    )
+    def ops_overview(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
+        from c2tc_pipeline.pipeline.overview import table_states
+        from c2tc_pipeline.reports.overview import render_overview
+
+        with options.step(context) as step:
+            now = datetime.now(UTC)
+            states = table_states(context.instance, options.catalogue, now=now.timestamp())
+            page = render_overview(states, moment=now.strftime("%Y-%m-%d %H:%M UTC"))
+            return step.result(page, metadata=metadata.of_overview(states))
+
+    return ops_overview
 
 
 def _validated(of: TableStep) -> TableStep:

@@ -134,5 +134,6 @@ FORMATS: dict[str, Format[Any]] = {
     "evaluation_scores": Format("scores", write_scores, read_scores),
     "leaderboard": Format("leaderboard", _write_leaderboard, lambda directory: read_parquet(directory / TABLE_NAME)),
     "report": Format("report", _write_text, _read_text),
+    "ops_overview": Format("overview", _write_text, _read_text),
 }
 """By the name of the asset."""

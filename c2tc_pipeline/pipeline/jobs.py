@@ -18,7 +18,7 @@ import dagster as dg
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.alerts import RETRY_TAG
 from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
-from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep, steps_named
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVER_ALL, TableStep, steps_named
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.storage.hashing import hash_json
@@ -35,11 +35,11 @@ CONDENSE = (
     "training_rows",
 )
 REPORT = ("evaluation_scores", "report")
-ASSETS = {"condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": (LEADERBOARD,)}
+ASSETS = {"condense_job": CONDENSE, "report_job": REPORT, "leaderboard_job": OVER_ALL}
 DESCRIPTIONS = {
     "condense_job": "Read, check, split and encode tables, condense them to each ratio, and draw training rows.",
     "report_job": "Score models trained on condensed tables, and write the page of each table.",
-    "leaderboard_job": "Compare the scores of all tables and ratios.",
+    "leaderboard_job": "Compare the scores of all tables and ratios, and show the state of each table.",
 }
 # Late enough for the job before to have ended in most nights; what comes later is found the night after.
 NIGHTLY = {"condense_job": "0 1 * * *", "report_job": "0 5 * * *", "leaderboard_job": "30 5 * * *"}
@@ -100,7 +100,7 @@ def all_jobs(catalogue: Catalogue) -> list[Any]:
 def job_keys(job: str, catalogue: Catalogue) -> list[dg.AssetKey]:
     """Return the assets of a job."""
     if job == "leaderboard_job":
-        return [TableStep("", LEADERBOARD).key]
+        return [TableStep("", name).key for name in OVER_ALL]
     return [each.key for name in ASSETS[job] for spec in catalogue.values() for each in steps_named(name, spec)]
 
 
@@ -146,7 +146,9 @@ def leaderboard_due(records: Records) -> bool:
     return bool(records.available(step)) and not records.is_current(step)
 
 
-LEADERBOARD_RUN = dg.RunRequest(job_name="leaderboard_job", asset_selection=[TableStep("", LEADERBOARD).key])
+LEADERBOARD_RUN = dg.RunRequest(
+    job_name="leaderboard_job", asset_selection=[TableStep("", name).key for name in OVER_ALL]
+)
 
 
 def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | None]) -> Iterator[dg.RunRequest]:

@@ -24,10 +24,13 @@ from c2tc_pipeline.tables.table import Table
 
 if TYPE_CHECKING:
     from c2tc_pipeline.reports.exhibits import Exhibit, Panels
+    from c2tc_pipeline.reports.overview import TableState
 
 Metadata = dict[str, Any]
 
 CLASS_SHARES = "class_shares"
+# Of the model in the verdict: the share of the whole table's accuracy, and the worth of a condensed row.
+ACCURACY_KEPT, WORTH = "share_of_whole_accuracy", "worth_of_a_row"
 # A label with more classes than this is summed up by its largest ones.
 _CLASSES_SHOWN = 200
 _ROWS_SHOWN = 10
@@ -217,11 +220,14 @@ def of_scores(scores: pd.DataFrame) -> Metadata:
     from c2tc_pipeline.evaluation.row_worth import row_worth
     from c2tc_pipeline.evaluation.scores import TRAINING_SETS
     from c2tc_pipeline.reports.exhibits import TITLES, worth_exhibits
-    from c2tc_pipeline.reports.verdict import verdict
+    from c2tc_pipeline.reports.verdict import headline, verdict, worth_number
 
     means, worth = mean_scores(scores), row_worth(scores)
+    best = headline(means, worth)
     found: Metadata = {
         "verdict": verdict(scores),
+        **({ACCURACY_KEPT: best.kept} if best and best.kept is not None else {}),
+        **({WORTH: worth_number(best.worth)} if best and best.worth else {}),
         "cache_hit": bool(scores["cache_hit"].all()),
         "cache_hits": int(scores["cache_hit"].sum()),
     }
@@ -250,6 +256,13 @@ def of_leaderboard(board: pd.DataFrame) -> Metadata:
         "tables": int(board["table"].nunique()) if len(board) else 0,
         "leaderboard": dg.MetadataValue.md(render_leaderboard_markdown(board) if len(board) else "No scores yet."),
     }
+
+
+def of_overview(states: Sequence[TableState]) -> Metadata:
+    """Return the number of tables, and of those in each state."""
+    from c2tc_pipeline.reports.overview import STATES
+
+    return {"tables": len(states), **{name: sum(each.state == name for each in states) for name in STATES}}
 
 
 def of_report(page: str, tables: Mapping[float, CondensedTable], scores: Mapping[float, pd.DataFrame]) -> Metadata:

@@ -22,7 +22,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.versioning import (
     GATHERING,
-    LEADERBOARD,
+    OVER_ALL,
     TableStep,
     code_version,
     in_between,
@@ -51,7 +51,7 @@ Tags = Mapping[str, str]
 
 
 class Records:
-    """The newest materialisations of some tables, by default all, and of the leaderboard, read when first needed.
+    """The newest materialisations of some tables, by default all, and of the steps over all, read when first needed.
 
     With a store, a step whose value is not in it counts as not made.
     """
@@ -74,7 +74,7 @@ class Records:
     def _made(self) -> dict[dg.AssetKey, tuple[int, Tags]]:
         """The number of the newest event of each step, and its tags."""
         steps = [step for table in self._tables for step in table_steps(self.catalogue[table])]
-        keys = [step.key for step in (*steps, TableStep("", LEADERBOARD))]
+        keys = [step.key for step in (*steps, *(TableStep("", name) for name in OVER_ALL))]
         found: dict[dg.AssetKey, tuple[int, Tags]] = {}
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             for record in self._instance.get_asset_records(keys[start : start + _KEYS_AT_ONCE]):
@@ -131,7 +131,7 @@ class Records:
         Where a step reads a table both directly and through another parent, the two must be of one delivery:
         condensing the rows of today by the encoder of yesterday would mix them up.
         """
-        if step.step in GATHERING:
+        if step.step in GATHERING or not step.table:
             return None
         spec = self.catalogue[step.table]
         between = (each for name in in_between(step.step) for each in steps_named(name, spec))

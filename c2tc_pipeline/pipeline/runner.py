@@ -5,6 +5,7 @@ What is up to date, by the definition in :mod:`c2tc_pipeline.pipeline.records`, 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +24,7 @@ from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.jobs import ASSETS
 from c2tc_pipeline.pipeline.records import REFUSED_TAG, Records
 from c2tc_pipeline.pipeline.run_events import RunEvent, RunWatch
-from c2tc_pipeline.pipeline.versioning import LEADERBOARD, TableStep, table_steps
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVERVIEW, TableStep, table_steps
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.storage.artefact import check_target, publish_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
@@ -33,6 +34,7 @@ from c2tc_pipeline.tables.spec import TableSpec
 
 LOGGER = "c2tc"
 RESULTS_KIND = "pipeline-results"
+OVERVIEW_NAME = "overview.html"
 _CONDENSED = "condensed_table"
 _EXPANDED = "training_rows"
 _SCORES = "evaluation_scores"
@@ -63,11 +65,11 @@ def run_tables(
     *,
     force: bool = False,
 ) -> tuple[list[TableRun], list[RunEvent]]:
-    """Materialise the chosen ratios of tables from source to report, and the leaderboard over all.
+    """Materialise the chosen ratios of tables from source to report, and the leaderboard and overview over all.
 
     A table that fails does not stop the next one, and a ratio that fails does not stop the other ratios. What was made
     before a failure, or before a KeyboardInterrupt, stays. With ``force`` everything is made again. Results go into one
-    folder per table below ``out``. Returns the outcome of each table, and the failures of the leaderboard.
+    folder per table below ``out``. Returns the outcome of each table, and the failures of the steps over all.
     """
     store = place.store()
     for table in chosen:
@@ -83,8 +85,9 @@ def run_tables(
                 export_results(store, catalogue[table], out / table)
                 made.folder = out / table
             done.append(made)
-        board = [TableStep("", LEADERBOARD)] if any(made.ratios for made in done) else []
-        failures = jobs.run("leaderboard_job", board)
+        board = [LEADERBOARD] if any(made.ratios for made in done) else []
+        failures = jobs.run("leaderboard_job", [TableStep("", name) for name in (*board, OVERVIEW)])
+        export_overview(store, out)
     return done, failures
 
 
@@ -114,6 +117,7 @@ class _Jobs:
         self._catalogue = catalogue
         self._instance = instance
         self._force = force
+        self._has_run = False
 
     def steps(self, job: str, table: str, ratios: Sequence[float]) -> list[TableStep]:
         """Return the steps of a table that a job consists of, at some of its ratios."""
@@ -133,6 +137,7 @@ class _Jobs:
                 self._listener(RunEvent("kept", step.key.to_python_identifier()))
         if not wanted:
             return []
+        self._has_run = True
         # In this process, so that imports are paid for once and not for each step.
         result = self._defs.resolve_job_def(job).execute_in_process(
             instance=self._instance,
@@ -159,7 +164,9 @@ class _Jobs:
             return []
         records, table = self._records(steps), steps[0].table
         if not table:
-            return [step for step in steps if not records.is_current(step)]
+            due = [step for step in steps if not records.is_current(step)]
+            # A run changes the overview whatever came of it.
+            return [step for step in steps if step in due or (step.step == OVERVIEW and (due or self._has_run))]
         delivered = steps[0].step == "raw_table" and self._source_changed(records, table)
         wanted = records.out_of_date(table, delivered=delivered)
         return [step for step in steps if step in wanted]
@@ -194,6 +201,16 @@ def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
     publish_directory(folder, write, kind=RESULTS_KIND, settings={"table": spec.name}, replace=True)
 
 
+def export_overview(store: ArtefactStore, folder: Path) -> None:
+    """Copy the newest overview into the folder of results, whole or not at all."""
+    if store.latest(artefact_key(OVERVIEW)) is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial_page = folder / f".{OVERVIEW_NAME}.{os.getpid()}"
+        with _newest(store, OVERVIEW, None) as stored:
+            shutil.copy(stored / PAGE_NAME, partial_page)
+        partial_page.replace(folder / OVERVIEW_NAME)
+
+
 def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> dict[float, pd.DataFrame]:
     """Return the stored scores of a table, by ratio."""
     scores = {}
@@ -212,5 +229,5 @@ def _copy_cell(store: ArtefactStore, cell: str, folder: Path) -> None:
             shutil.copy(stored / name, folder)
 
 
-def _newest(store: ArtefactStore, asset: str, partition: str) -> AbstractContextManager[Path]:
+def _newest(store: ArtefactStore, asset: str, partition: str | None) -> AbstractContextManager[Path]:
     return store.fetch(artefact_key(asset, partition), kind=FORMATS[asset].kind)

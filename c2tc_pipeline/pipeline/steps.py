@@ -29,7 +29,7 @@ from c2tc_pipeline.pipeline.io_managers import (
 )
 from c2tc_pipeline.pipeline.metadata import rounded
 from c2tc_pipeline.pipeline.records import GATHERED_TAG, Records
-from c2tc_pipeline.pipeline.versioning import GATHERING, TableStep, code_version, parents_of
+from c2tc_pipeline.pipeline.versioning import GATHERING, OVERVIEW, TableStep, code_version, parents_of
 from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
 from c2tc_pipeline.storage.manifest import refusing_damage
 from c2tc_pipeline.tables.catalogue import Catalogue
@@ -105,6 +105,8 @@ class AssetOptions:
     def _inputs(self, step: TableStep) -> dict[str, dg.AssetIn]:
         """Return what a step reads by the names of steps; a gathering one has an input for each ratio of each table."""
         parents = parents_of(step, self.catalogue)
+        if step.step == OVERVIEW:  # made after its parent, from records
+            return {each.step: dg.AssetIn(key=each.key, dagster_type=dg.Nothing) for each in parents}
         if step.step not in GATHERING:
             return {each.step: dg.AssetIn(key=each.key) for each in parents}
         return {f"{each.table}__{each.name}": dg.AssetIn(key=each.key, metadata={OPTIONAL: True}) for each in parents}

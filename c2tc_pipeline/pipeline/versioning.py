@@ -43,6 +43,7 @@ ALGORITHM_VERSIONS = {
     "evaluation_scores": str(SCORES_VERSION),
     "report": str(REPORT_VERSION),
     "leaderboard": str(REPORT_VERSION),
+    "ops_overview": str(REPORT_VERSION),
 }
 """The version of each step's algorithm, composed of the constants beside the algorithms."""
 
@@ -57,6 +58,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "evaluation_scores": ("validated_table", "encoded_table", "condensed_table"),
     "report": ("condensed_table", "evaluation_scores"),
     "leaderboard": ("evaluation_scores",),
+    "ops_overview": ("leaderboard",),
 }
 """What each step reads, in topological order."""
 
@@ -64,13 +66,16 @@ BY_RATIO = ("cluster_allocation", "condensed_table", "training_rows", "evaluatio
 GATHERING = ("report", "leaderboard")
 """Steps that are made from those of their parents that exist and are up to date."""
 LEADERBOARD = "leaderboard"
+OVERVIEW = "ops_overview"
+OVER_ALL = (LEADERBOARD, OVERVIEW)
+"""Steps over all tables."""
 
 _RATIO_STEP = re.compile(rf"({'|'.join(BY_RATIO)})_(\d+(?:_\d+)?)")
 
 
 @dataclass(frozen=True)
 class TableStep:
-    """One step of one table, at one ratio if it condenses; the leaderboard has no table."""
+    """One step of one table, at one ratio if it condenses; a step over all tables has no table."""
 
     table: str
     step: str
@@ -107,7 +112,7 @@ class TableStep:
 
     @property
     def partition(self) -> str | None:
-        """The part of the store in which the value is, such as ``departures|0.001``; None for the leaderboard."""
+        """The part of the store in which the value is, such as ``departures|0.001``; None over all tables."""
         return self.table + ("" if self.ratio is None else f"|{self.ratio!r}") if self.table else None
 
 
@@ -117,7 +122,7 @@ def _ratio_part(ratio: float) -> str:
 
 def table_steps(spec: TableSpec) -> list[TableStep]:
     """Return all steps of a table, parents first."""
-    names = [step for step in PARENTS if step != LEADERBOARD]
+    names = [step for step in PARENTS if step not in OVER_ALL]
     return [each for step in names for each in steps_named(step, spec)]
 
 
@@ -131,7 +136,9 @@ def parents_of(step: TableStep, catalogue: Mapping[str, TableSpec]) -> Iterator[
     """Yield the steps that a step reads."""
     specs = [catalogue[step.table]] if step.table else [*catalogue.values()]
     for parent in PARENTS[step.step]:
-        if parent in BY_RATIO and step.ratio is not None:
+        if parent in OVER_ALL:
+            yield TableStep("", parent)
+        elif parent in BY_RATIO and step.ratio is not None:
             yield TableStep(step.table, parent, step.ratio)
         else:
             for spec in specs:
@@ -150,8 +157,8 @@ def in_between(step: str) -> list[str]:
 
 
 def partition_keys(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
-    """Return the parts of the store that a step fills over all tables; None stands for the one of the leaderboard."""
-    if step == LEADERBOARD:
+    """Return the parts of the store that a step fills over all tables; None is that of a step without one."""
+    if step in OVER_ALL:
         return [None]
     return [each.partition for spec in catalogue.values() for each in steps_named(step, spec)]
 

@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from c2tc_pipeline.reports import wording
@@ -44,18 +45,22 @@ class TableState:
         One of :data:`STATES`.
     age_seconds : float, optional
         Since the results in force were made; None if there are none.
-    ratios : sequence of float
-        The ratios it is condensed at.
+    rows_in : int, optional
+        Rows of the training side.
+    rows_out : sequence of int
+        Condensed rows at each ratio.
     verdict : str
         The verdict on the results in force.
     row_worth : str
         Of one condensed row, as :func:`~c2tc_pipeline.reports.verdict.worth_number` returns it.
     kept : float, optional
         Share of the whole table's score that the condensed rows keep, the lowest over the ratios.
-    seconds : float, optional
-        Cost of the last complete run.
+    seconds, cpu_seconds, peak_memory_mb : float, optional
+        Cost of the results in force: duration and CPU time over all steps, and the largest growth of memory in one.
     failure : str
-        What was wrong the last time something was, in one sentence.
+        Why the last run of something that is not made yet failed.
+    warnings : sequence of str
+        What checks of the results in force say that failed without stopping anything.
     report : str
         Address of the report: ``http``, ``https`` or relative to the page; others are not linked.
     """
@@ -63,17 +68,21 @@ class TableState:
     table: str
     state: str
     age_seconds: float | None = None
-    ratios: Sequence[float] = ()
+    rows_in: int | None = None
+    rows_out: Sequence[int] = ()
     verdict: str = ""
     row_worth: str = ""
     kept: float | None = None
     seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory_mb: float | None = None
     failure: str = ""
+    warnings: Sequence[str] = ()
     report: str = ""
 
 
-def render_overview(rows: Sequence[TableState]) -> str:
-    """Return one self-contained HTML page over all tables.
+def render_overview(rows: Sequence[TableState], *, moment: str = "") -> str:
+    """Return one self-contained HTML page over all tables; ``moment`` says as of when.
 
     By state, the worst first; in a state those that keep the least of the whole table's score, then the oldest.
 
@@ -94,6 +103,7 @@ def render_overview(rows: Sequence[TableState]) -> str:
         script=_SCRIPT,
         script_digest=digest,
         verdict=_verdict(counts),
+        moment=moment,
         total=wording.count(len(rows)),
         counts=[(state, wording.count(counts[state])) for state in STATES if counts[state]],
         rows=[_shown(row) for row in sorted(rows, key=_badness)],
@@ -113,16 +123,21 @@ def _badness(row: TableState) -> tuple[int, float, float, str]:
     return STATES.index(row.state), kept, -(row.age_seconds or 0.0), row.table
 
 
-def _shown(row: TableState) -> dict[str, str]:
+def _shown(row: TableState) -> dict[str, Any]:
+    rows_in = wording.MISSING if row.rows_in is None else wording.count(row.rows_in)
+    rows_out = ", ".join(wording.count(rows) for rows in sorted(row.rows_out))
     return {
         "table": wording.shortened(row.table, 80),
         "link": row.report if urlsplit(row.report).scheme in ("", "http", "https") else "",
         "state": row.state,
         "age": wording.MISSING if row.age_seconds is None else wording.seconds(row.age_seconds),
-        "ratios": ", ".join(wording.ratio(ratio) for ratio in sorted(row.ratios)) or wording.MISSING,
+        "rows": f"{rows_in} → {rows_out}" if rows_out else rows_in,
         "kept": wording.MISSING if row.kept is None else wording.share(round(row.kept, 3)),
         "worth": row.row_worth or wording.MISSING,
         "seconds": wording.MISSING if row.seconds is None else wording.seconds(row.seconds),
+        "cpu": wording.MISSING if row.cpu_seconds is None else wording.seconds(row.cpu_seconds),
+        "memory": wording.MISSING if row.peak_memory_mb is None else f"{wording.count(round(row.peak_memory_mb))} MB",
         "failure": wording.shortened(row.failure, 300),
+        "warnings": [wording.shortened(text, 300) for text in row.warnings],
         "verdict": wording.shortened(row.verdict, 400),
     }

@@ -73,7 +73,7 @@ def lines(result: Result) -> list[list[str]]:
 
 def test_progress(two_runs: TwoRuns) -> None:
     """A line for each asset, a line for each warning of a check, and nothing of Dagster's own log."""
-    *made, last = lines(two_runs.first)
+    *made, board, overview = lines(two_runs.first)
     # The order of ratios is Dagster's.
     assert sorted(made) == sorted(
         [
@@ -88,7 +88,7 @@ def test_progress(two_runs: TwoRuns) -> None:
             ["✗", "validated_table", "visits"],
         ]
     )
-    assert last[:2] == ["✓", "leaderboard"]
+    assert (board[:2], overview[:2]) == (["✓", "leaderboard"], ["✓", "ops_overview"])
     assert not re.search(r"DEBUG|INFO|Traceback|STEP_|Warning", two_runs.first.output)
     assert re.search(r"(?m)^! .*few_repeated_rows", two_runs.first.stderr)
 
@@ -97,7 +97,10 @@ def test_a_bad_table_does_not_stop_the_others(two_runs: TwoRuns) -> None:
     assert two_runs.first.exit_code == 2
     [error] = [line for line in two_runs.first.stderr.splitlines() if line.startswith("Error: ")]
     assert "outcome" in error
-    assert not (two_runs.folder / "runs" / "results" / "visits").exists()
+    results = two_runs.folder / "runs" / "results"
+    assert not (results / "visits").exists()
+    page = (results / "overview.html").read_text(encoding="utf-8")
+    assert 0 < page.index("<td>visits") < page.index('href="people/report.html"')
 
 
 def test_results(two_runs: TwoRuns) -> None:
@@ -120,7 +123,10 @@ def test_results(two_runs: TwoRuns) -> None:
 
 
 def test_what_is_up_to_date_is_not_made_again(two_runs: TwoRuns) -> None:
-    for result, made in ((two_runs.kept, []), (two_runs.changed, ["evaluation_scores", "report", "leaderboard"])):
+    for result, made in (
+        (two_runs.kept, []),
+        (two_runs.changed, ["evaluation_scores", "report", "leaderboard", "ops_overview"]),
+    ):
         assert result.exit_code == 0, result.stderr
         assert [line[1] for line in lines(result)] == made
         kept = [line.split()[1] for line in result.stderr.splitlines() if line.startswith("= ")]

@@ -25,7 +25,7 @@ from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.records import DATA_VERSION_TAG, Records
 from c2tc_pipeline.pipeline.steps import CacheResource
-from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, partition_keys, table_steps
+from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, partition_keys, table_steps
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
@@ -45,6 +45,8 @@ PARTS = {
     "leaderboard": ("leaderboard",),
 }
 """The steps that tests make together."""
+REPEATABLE = [step for step in PARENTS if step != OVERVIEW]
+"""The overview shows ages and costs, which differ from run to run."""
 
 
 def step_of(step: str, partition: str | None) -> TableStep:
@@ -122,7 +124,7 @@ class Rig:
     def run_all(self) -> None:
         """Make everything of all tables, parents first."""
         tables = [step for spec in self.catalogue.values() for step in table_steps(spec)]
-        succeeded(self.make_all([*tables, TableStep("", "leaderboard")]))
+        succeeded(self.make_all([*tables, *(TableStep("", name) for name in OVER_ALL)]))
 
     def make(self, step: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
         """Make one step, as a launch by hand does; it may fail."""
@@ -170,7 +172,7 @@ class Rig:
         """Return the data versions of all partitions of some assets, or of all that were made."""
         return {
             (asset, key): (self.event(asset, key).tags or {})[DATA_VERSION_TAG]
-            for asset in assets or PARENTS
+            for asset in assets or REPEATABLE
             for key in partition_keys(asset, self.catalogue)
             if self.store.latest(artefact_key(asset, key))
         }
@@ -178,7 +180,7 @@ class Rig:
     def stored_files(self, *assets: str) -> dict[str, bytes]:
         """Return the verified files of every newest version, all but timings, by asset, partition and name."""
         files = {}
-        for asset in assets or PARENTS:
+        for asset in assets or REPEATABLE:
             for key in partition_keys(asset, self.catalogue):
                 name = artefact_key(asset, key)
                 if not self.store.latest(name):

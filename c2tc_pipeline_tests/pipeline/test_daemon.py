@@ -60,7 +60,7 @@ def test_a_setting_remakes_what_reads_it_while_a_bad_delivery_is_told_and_stops(
     site.change(TABLE, evaluation={"seeds": 2, "models": ["boosting"]})
     site.deliver(TABLE, mixed_table(400).drop(columns="amount"))
     scores = TableStep(TABLE, "evaluation_scores", 0.1).name
-    affected = {f"{TABLE}/raw_table", f"{TABLE}/{scores}", f"{TABLE}/report", "leaderboard"}
+    affected = {f"{TABLE}/raw_table", f"{TABLE}/{scores}", f"{TABLE}/report", "leaderboard", "ops_overview"}
     site.wait_until(lambda: affected <= (site.made() - made).keys() and bool(webhook.received))
     site.wait_for_quiet(SENSORS)
     assert site.made() - made == dict.fromkeys(affected, 1), site.said

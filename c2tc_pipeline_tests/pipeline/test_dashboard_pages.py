@@ -12,7 +12,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from c2tc_pipeline.pipeline.versioning import BY_RATIO, LEADERBOARD, PARENTS, TableStep
+from c2tc_pipeline.pipeline.versioning import BY_RATIO, OVER_ALL, PARENTS, TableStep
 from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
 from c2tc_pipeline_tests.pipeline.pipeline_rig import step_of
 from c2tc_pipeline_tests.storage.s3_server import free_ports
@@ -21,7 +21,7 @@ from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.slow
 
-STEPS = [step_of(name, None if name == LEADERBOARD else CELL if name in BY_RATIO else TABLE) for name in PARENTS]
+STEPS = [step_of(name, None if name in OVER_ALL else CELL if name in BY_RATIO else TABLE) for name in PARENTS]
 CONDENSED = TableStep(TABLE, "condensed_table", 0.1)
 LOADED = "[...document.images].filter(image => image.naturalWidth > 0)"
 STALENESS = "{ assetNodes { assetKey { path } staleStatus } }"

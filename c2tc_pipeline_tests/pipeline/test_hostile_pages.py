@@ -11,7 +11,7 @@ import pytest
 
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.versioning import BY_RATIO, LEADERBOARD, PARENTS
+from c2tc_pipeline.pipeline.versioning import BY_RATIO, OVER_ALL, PARENTS
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline_tests.pipeline.live import CELL, CLOSED, TABLE, Dashboard, Site, shown_site
 from c2tc_pipeline_tests.pipeline.pipeline_rig import step_of
@@ -93,7 +93,7 @@ def test_stored_pages_show_the_names_and_obey_none(
 def test_the_dashboard_obeys_none_of_the_names(
     page: Page, dashboard: Dashboard, listener: Listener, table: tuple[pd.DataFrame, str], asset: str
 ) -> None:
-    step = step_of(asset, None if asset == LEADERBOARD else CELL if asset in BY_RATIO else TABLE)
+    step = step_of(asset, None if asset in OVER_ALL else CELL if asset in BY_RATIO else TABLE)
     page.open(f"{dashboard.url}/assets/{'/'.join(step.key.path)}?view=events")
     page.wait_until("document.body.innerText.includes('data_version')")
     said = [page.text]

@@ -48,7 +48,16 @@ PROMISED = {
     },
     "training_rows": {ROWS, SCHEMA, LINEAGE, "rows_out", "rows_per_condensed_row"},
     "evaluation_scores": {
-        *("verdict", "boosting_row_worth_by_auc", "cache_hit", "cache_hits", "scores", "device"),
+        *(
+            "verdict",
+            "share_of_whole_accuracy",
+            "worth_of_a_row",
+            "boosting_row_worth_by_auc",
+            "cache_hit",
+            "cache_hits",
+            "scores",
+            "device",
+        ),
         *(
             f"boosting_{kind}_{metric}"
             for kind in ("condensed", "condensed_bare", "random", "random_same_classes", "whole")
@@ -57,6 +66,7 @@ PROMISED = {
     },
     "report": {"ratios", "kilobytes", "page"},
     "leaderboard": {ROWS, "tables", "leaderboard"},
+    "ops_overview": {"tables", "fresh", "failed", "page"},
 }
 PICTURES = {
     "cluster_allocation": {"loss_curves", "search"},

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.pipeline.records import Records
-from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, LEADERBOARD, PARENTS, TableStep, settings_of
+from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS, LEADERBOARD, OVER_ALL, PARENTS, TableStep, settings_of
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline_tests.pipeline.toy_pipeline import changed, every_step, record, record_all, toy_catalogue
 
@@ -40,7 +40,7 @@ def after(step: str) -> set[str]:
     for name, parents in PARENTS.items():
         if not following.isdisjoint(parents):
             following.add(name)
-    return following - {LEADERBOARD}
+    return following - {*OVER_ALL}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_everything_is_current_when_made_and_nothing_before(instance: dg.Dagster
     before = Records(instance, catalogue)
     assert not any(before.is_current(step) for step in every_step(catalogue))
     assert before.out_of_date("wide") == [], "the source sensor launches what was never ingested"
-    assert {step.step for step in before.out_of_date("wide", delivered=True)} == set(PARENTS) - {LEADERBOARD}
+    assert {step.step for step in before.out_of_date("wide", delivered=True)} == set(PARENTS) - {*OVER_ALL}
     record_all(instance, catalogue)
     assert all(Records(instance, catalogue).is_current(step) for step in every_step(catalogue))
 
@@ -172,7 +172,7 @@ def test_records_of_one_table_read_nothing_of_others(
 
     monkeypatch.setattr(made, "get_asset_records", reading)
     assert Records(made, catalogue, tables=["wide"]).out_of_date("wide") == []
-    assert asked == {"wide", LEADERBOARD}
+    assert asked == {"wide", *OVER_ALL}
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from c2tc_pipeline.pipeline.records import (
 )
 from c2tc_pipeline.pipeline.versioning import (
     GATHERING,
-    LEADERBOARD,
+    OVER_ALL,
     PARENTS,
     TableStep,
     code_version,
@@ -50,7 +50,7 @@ def changed(catalogue: Catalogue, table: str, **fields: object) -> Catalogue:
 def every_step(catalogue: Catalogue) -> list[TableStep]:
     """Return all steps of all tables, parents first."""
     tables = [step for spec in catalogue.values() for step in table_steps(spec)]
-    return [*tables, TableStep("", LEADERBOARD)]
+    return [*tables, *(TableStep("", name) for name in OVER_ALL)]
 
 
 def toy_definitions(
