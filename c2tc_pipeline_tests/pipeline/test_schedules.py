@@ -30,10 +30,10 @@ class Night:
 
     def tick(self, name: str) -> list[str] | str:
         """Return the steps launched, or why there are none."""
-        context = dg.build_schedule_context(
-            self.instance, datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), repository_def=self.repository
-        )
-        data = self.schedules[name].evaluate_tick(context)
+        now = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+        # Left, so that the instance that the context opens does not outlive this test in Dagster's global state.
+        with dg.build_schedule_context(self.instance, now, repository_def=self.repository) as context:
+            data = self.schedules[name].evaluate_tick(context)
         keys = [key for request in data.run_requests or [] for key in request.asset_selection or []]
         return ["/".join(key.path) for key in keys] or data.skip_message or ""
 
