@@ -16,6 +16,9 @@ from c2tc_pipeline.sources.source import refuse_duplicate_columns
 from c2tc_pipeline.tables.blocks import frame_of
 from c2tc_pipeline.tables.kinds import plain, to_numbers, to_text
 
+# Names in polars and pyarrow.
+_TEXT_TYPES = {"String", "string", "large_string", "string_view"}
+
 
 @dataclass(frozen=True)
 class FrameKind:
@@ -54,9 +57,13 @@ class FrameKind:
             import polars
 
             found, errors = polars.Series(name, found), (polars.exceptions.PolarsError,)
+        wanted = self.types.get(name)
+        # Text that was read as numbers or dates stays what it was read as, as in pandas.
+        if wanted is None or (str(wanted) in _TEXT_TYPES and not pd.api.types.is_string_dtype(values.dtype)):
+            return found
         # Lists and the like became text, and stay text.
         with contextlib.suppress(*errors):
-            found = found.cast(self.types.get(name, found.dtype if self.package == "polars" else found.type))
+            found = found.cast(wanted)
         return found
 
 

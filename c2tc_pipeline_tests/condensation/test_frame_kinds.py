@@ -179,6 +179,20 @@ def test_other_packages_get_their_own_tables(kind: str, tmp_path: Path) -> None:
     assert len(HybridEncoder().fit(KINDS[kind](table), table["outcome"]).transform(KINDS[kind](table))) == 200
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_that_holds_numbers_or_dates_comes_back_as_they_are_in_pandas(kind: str) -> None:
+    spend = [f"${1_000 + 7 * n:,}.50" for n in range(60)]
+    since = [str(DAYS[n % 9]) for n in range(60)]
+    code = [f"00{n % 5}" for n in range(60)]
+    table = pa.table({"spend": spend, "since": since, "code": code, "y": ["0", "1"] * 30})
+    small, same = condense(KINDS[kind](table), "y", rows=6), condense(table.to_pandas(), "y", rows=6)
+    for found, expected in (
+        (small.original, same.original),
+        (small.expand(20)[0], same.expand(20)[0]),
+    ):
+        pd.testing.assert_frame_equal(pa.table(found).to_pandas(), expected, check_dtype=False)
+
+
 def test_an_enumeration_of_polars_keeps_its_order() -> None:
     words = pl.Enum(["never", *WORDS])
     frame = pl.DataFrame({"x": range(60), "level": pl.Series(WORDS * 20, dtype=words), "y": ["a", "b"] * 30})
