@@ -202,6 +202,8 @@ def expand(directory: Path, rows: int | None, out: Path, space: str, class_mix: 
       c2tc expand small --rows 20000 --out train.parquet
     """
     _check_condensed(directory)
+    if out.suffix not in (".parquet", ".pq"):
+        raise InputError(f"Output {str(out)!r} must be a Parquet file; end its name in .parquet.")
     if out.exists():
         raise InputError(f"Output {str(out)!r} exists; choose another name or remove it.")
     if not out.parent.is_dir():

@@ -43,6 +43,7 @@ def test_mistakes(run: Run, small: CondensedTable) -> None:
     for directory, out, mentioned in (
         ("small", "mine.parquet", "'mine.parquet'"),
         ("small", "nowhere/train.parquet", "'nowhere'"),
+        ("small", "train.csv", "'train.csv'"),
         ("smal", "train.parquet", "'smal'"),
         ("empty", "train.parquet", "empty"),
     ):
