@@ -20,6 +20,7 @@ from c2tc_pipeline.evaluation.averages import SCORES_NAME, class_means, mean_sco
 from c2tc_pipeline.evaluation.row_worth import row_worth
 from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
 from c2tc_pipeline.reports.verdict import verdict
+from c2tc_pipeline.sources.addresses import SHOWN_STANDARD_INPUT
 from c2tc_pipeline.storage.artefact import check_target, publish_directory, read_manifest
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
@@ -133,6 +134,10 @@ def forget_in_directory(
         raise InputError(
             f"Directory {str(directory)!r} does not say which source it was made from; condense the table anew without "
             "the rows."
+        )
+    if address == SHOWN_STANDARD_INPUT:
+        raise InputError(
+            f"Directory {str(directory)!r} was made from standard input; name a file of the same content with --source."
         )
     blocks = Blocks.of_source(address)
     if blocks.digest != digest:

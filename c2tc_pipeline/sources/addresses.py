@@ -56,6 +56,7 @@ SOURCES: list[type[Source]] = [
 """Kinds of sources; the first one that accepts an address opens it."""
 
 STANDARD_INPUT = "-"
+SHOWN_STANDARD_INPUT = "standard input"
 
 
 def open_source(address: str | Path, storage_options: Mapping[str, Any] | None = None) -> Source:
@@ -87,6 +88,7 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
         found = _by_content(location)
         if found is not None or location.scheme in WEB_SCHEMES:
             return found or CsvSource(location)
+        location.start()  # Refuses a file that does not exist.
         endings = ", ".join(ending for kind in SOURCES for ending in kind.endings)
         raise InputError(f"The kind of file {location} is not known; give one whose name ends in one of: {endings}.")
     if location.scheme != "file":
@@ -160,7 +162,7 @@ def _received(stream: BinaryIO) -> tuple[ScratchDirectory, Location]:
     path = Path(folder.name) / "standard_input"
     with path.open("wb") as copy:
         shutil.copyfileobj(stream, copy, 1 << 20)
-    return folder, Location("file", str(path), shown="standard input")
+    return folder, Location("file", str(path), shown=SHOWN_STANDARD_INPUT)
 
 
 def resolve_address(address: str, folder: Path) -> str:

@@ -87,7 +87,9 @@ def load_catalogue(path: str | Path) -> Catalogue:
         try:
             tables[name] = TableSpec.model_validate({**fields, "name": name})
         except ValidationError as error:
-            problems += [_sentence(path, str(name), problem) for problem in error.errors()]
+            # A misspelt field is a missing one, too.
+            found = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+            problems += [_sentence(path, str(name), problem) for problem in found]
     if problems:
         more = f", and {len(problems) - 1} more problems" if len(problems) > 2 else ", and 1 more problem"
         raise InputError(problems[0] + (more if len(problems) > 1 else "") + ".")

@@ -105,6 +105,14 @@ def test_moved_source(run: Run, small: None) -> None:
     assert run("forget", "small", "--ids", "ids.txt", "--source", "moved.csv").exit_code == 0
 
 
+def test_standard_input_needs_a_source(run: Run, small: None) -> None:
+    options = ["--label", "outcome", "--ratio", "0.1", "--out", "piped", "--quiet", "--no-cache"]
+    piped = CliRunner().invoke(main, ["condense", "-", *options], input=Path("people.csv").read_bytes())
+    assert piped.exit_code == 0, piped.output
+    assert_refused(run, ["forget", "piped", "--ids", str(ids(3))], "--source")
+    assert run("forget", "piped", "--ids", "ids.txt", "--source", "people.csv").exit_code == 0
+
+
 def change_source() -> None:
     text = Path("people.csv").read_text(encoding="utf-8")
     Path("people.csv").write_text(text.replace("class a", "class b", 1), encoding="utf-8")

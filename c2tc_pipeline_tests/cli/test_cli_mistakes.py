@@ -34,6 +34,7 @@ def assert_refused(run: Run, arguments: list[str], mentioned: str) -> None:
     [
         ('{"tables": {"../evil": {"source": "a.csv", "label": "y"}}}', "../evil"),
         ('{"tables": {"a": {"source": "a.csv"}}}', "'label'"),
+        ('{"tables": {"a": {"source": "a.csv", "labell": "y"}}}', "'labell'"),
         ('{"tables": {"a": {"source": "a.csv", "label": "y", "ratios": [2]}}}', "ratios"),
         ("tables: [", "catalog.yaml"),
         ("", "'tables'"),
@@ -61,6 +62,7 @@ def bad_parquet(content: bytes | None = None, **columns: Any) -> list[str]:
 MANY = b"".join(b"%d.5,%d\n" % (n, n % 3) for n in range(60))
 FILES = {
     "no such file": (["none.csv", "--label", "y"], "none.csv"),
+    "no such file, nor an ending": (["peopl", "--label", "y"], "no file peopl"),
     "a folder": (["..", "--label", "y"], "folder"),
     "unknown kind": (["people.xls", "--label", "y"], "people.xls"),
     "no such label": (["people.csv", "--label", "outcom"], "'outcom'"),
