@@ -149,7 +149,11 @@ def distribution(found: Distribution) -> Picture:
             axes.grid(visible=False)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="x", labelsize=11)
-            if not found.is_moment:
+            if found.is_moment:
+                from matplotlib.dates import AutoDateLocator
+
+                axes.xaxis.set_major_locator(AutoDateLocator(minticks=2, maxticks=4))
+            else:
                 plain_axis(axes.xaxis)
                 axes.locator_params(axis="x", nbins=6)
             if max(found.missing) >= 5e-4:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,7 +21,7 @@ from c2tc_pipeline.allocation.result import Allocation, TraceStep
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.row_worth import row_worth
-from c2tc_pipeline.reports.distributions import column_distributions
+from c2tc_pipeline.reports.distributions import Distribution, column_distributions
 from c2tc_pipeline.reports.figures import (
     MAX_DISCS,
     TRAINING_SETS,
@@ -124,6 +125,19 @@ def test_nothing_is_cut_off(classes: list[str]) -> None:
             drawn, size = figure.get_tightbbox(), figure.get_size_inches()
         assert (drawn.min > -0.05).all()
         assert (drawn.max < size + 0.05).all()
+
+
+@pytest.mark.parametrize("days", [0.01, 0.4, 3, 20, 75, 400, 1_500, 9_000, 20_000])
+def test_dates_below_a_histogram_do_not_overlap(days: float) -> None:
+    edges = np.linspace(1.58e9, 1.58e9 + 86_400 * days, 25)
+    bars = np.full(24, 1 / 24)
+    with distribution(Distribution("since", bars, bars, edges=edges, is_moment=True)).drawn() as figure:
+        figure.canvas.draw()
+        axes = figure.axes[0].bbox
+        labels = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+        shown = [label for label in labels if axes.x0 - 1 < (label.x0 + label.x1) / 2 < axes.x1 + 1]
+    assert len(shown) >= 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(shown))
 
 
 def test_a_png_has_the_colours_of_the_figure_and_is_the_same_again() -> None:
