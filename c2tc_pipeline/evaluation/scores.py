@@ -64,6 +64,8 @@ class Trials:
 
     def __post_init__(self) -> None:
         """Refuse unknown models and recipes before any row is encoded."""
+        if isinstance(self.seeds, int):
+            raise InputError(f"The seeds are {self.seeds!r}; give a sequence of them, as range({self.seeds!r}).")
         if not self.models or not self.seeds:
             raise InputError("There is nothing to evaluate; name at least one model and one seed.")
         for each in self.models:

@@ -262,7 +262,13 @@ def test_labels_of_every_kind(dtype: str, nearest: type[Nearest], tmp_path: Path
 
 def test_settings_and_rows_that_can_not_be_used(parts: Parts) -> None:
     train, test, small = parts
-    wrong: list[dict[str, Any]] = [{"models": ["svm"]}, {"models": []}, {"seeds": []}, {"device": "abacus"}]
+    wrong: list[dict[str, Any]] = [
+        {"models": ["svm"]},
+        {"models": []},
+        {"seeds": []},
+        {"seeds": 1},
+        {"device": "abacus"},
+    ]
     for change in [*wrong, {"recipe": "papr"}]:
         with pytest.raises(InputError):
             evaluate(small, test, train, **change)
