@@ -152,6 +152,8 @@ def condense(
     check_least_rows(min_category_rows, "centroid", name="min_category_rows")
     check_column_weights(column_weights)
     check_engine(engine)
+    if isinstance(missing, str) or not all(isinstance(mark, str) for mark in missing):
+        raise InputError(f'missing is {missing!r}; give a list of texts, such as ["unknown", "-999"].')
     if encoder is not None and (isinstance(encoder, type) or not hasattr(encoder, "fit_statistics")):
         raise InputError(f"The encoder is {encoder!r}; give an encoder of this package, such as HybridEncoder().")
     if isinstance(roles, Mapping | None):

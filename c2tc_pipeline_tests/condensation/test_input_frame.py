@@ -141,6 +141,8 @@ def test_a_label_with_the_name_of_an_encoded_column_is_refused() -> None:
         ({"roles": {"age": "colour"}}, "'colour'"),
         ({"roles": {"aeg": "code"}}, "'aeg'"),
         ({"roles": ["age"]}, "['age']"),
+        ({"missing": "-999"}, "missing is '-999'"),
+        ({"missing": [-999]}, "missing is [-999]"),
         ({"encoder": HybridEncoder}, "HybridEncoder()"),
         ({"label": "outcom"}, "'outcom'"),
     ],
