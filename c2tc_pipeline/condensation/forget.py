@@ -25,6 +25,7 @@ from c2tc_pipeline.condensation.summary import project
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.storage import without_unused_strings
 from c2tc_pipeline.tables.blocks import Blocks
+from c2tc_pipeline.tables.frames import as_pandas
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 from c2tc_pipeline.tables.statistics import TableStatistics, gather_statistics
 from c2tc_pipeline.tables.table import Table, known_codes
@@ -51,7 +52,7 @@ class Forgotten:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "table"}
 
 
-def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.ndarray) -> Forgotten:
+def forget_rows(table: CondensedTable, source: Any, rows: np.ndarray) -> Forgotten:
     """Return a condensed table without some source rows, under the same clusters of the others.
 
     Every number, category, weight and count that such a row went into is computed again from the other rows. What the
@@ -62,7 +63,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     ----------
     table : CondensedTable
         What was condensed; not changed.
-    source : DataFrame or Blocks
+    source : DataFrame, Table or Blocks
         The source table that it was made from, with all its rows.
     rows : ndarray of int
         Positions in ``source``; those that no condensed row stands for change nothing.
@@ -93,7 +94,7 @@ def forget_rows(table: CondensedTable, source: pd.DataFrame | Blocks, rows: np.n
     old_codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
     if len(np.unique(old_codes[condensed_rows[kept]])) < 2:
         raise InputError("Rows of one class only would be left; there is nothing to tell apart, so delete the table.")
-    blocks = Blocks.of_frame(source) if isinstance(source, pd.DataFrame) else source
+    blocks = source if isinstance(source, Blocks) else Blocks.of_frame(as_pandas(source)[0])
     blocks = blocks.read_as(table.encoder.readings_, blocks.columns)
     remaining = _remaining(table, blocks, source_rows, condensed_rows, kept)
     settings = table.summary.get("settings", {})

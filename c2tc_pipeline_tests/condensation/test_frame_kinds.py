@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline import CondensedTable, HybridEncoder, condense, evaluate
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.forget import forget_rows
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")
@@ -172,6 +173,10 @@ def test_other_packages_get_their_own_tables(kind: str, tmp_path: Path) -> None:
     # The rows are those of the same table in pandas, to which stored tables return.
     same = condense(table.to_pandas(), "outcome", rows=20, gamma="auto", validation=table.to_pandas())
     pd.testing.assert_frame_equal(small.X, same.X)
+    forgotten = np.array([3, 7])
+    without = forget_rows(small, KINDS[kind](table), forgotten).table
+    pd.testing.assert_frame_equal(without.X, forget_rows(same, table.to_pandas(), forgotten).table.X)
+    assert type(without.original) is type(small.original)
     loaded = CondensedTable.load(small.save(tmp_path / "small", report=True))
     pd.testing.assert_series_equal(loaded.original["age"], small.original_rows["age"])
     scores = evaluate(small, test, models=["logistic"])
