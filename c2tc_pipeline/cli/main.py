@@ -84,7 +84,14 @@ for _command in (run, ui, expand, forget, verify, gc):
 @main.command()
 @click.argument("file", required=False)
 @click.option("--table", "table_name", help="A table of the catalogue, instead of FILE and --label.")
-@click.option("--catalogue", type=click.Path(path_type=Path), default=CATALOGUE, show_default=True)
+@click.option(
+    "--catalogue",
+    type=click.Path(path_type=Path),
+    envvar="C2TC_CATALOGUE",
+    default=CATALOGUE,
+    show_default=True,
+    show_envvar=True,
+)
 @click.option("--label", help="The column to predict.")
 @click.option("--ratio", type=float, help="Condensed rows as a share of the rows, in (0, 1].  [default: 0.01]")
 @click.option("--rows", type=int, help="Condensed rows in all, instead of --ratio.")
@@ -247,7 +254,7 @@ def condense(
 
 
 @main.command()
-@click.argument("catalogue", type=click.Path(path_type=Path), default=CATALOGUE)
+@click.argument("catalogue", type=click.Path(path_type=Path), envvar="C2TC_CATALOGUE", default=CATALOGUE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tables(catalogue: Path, as_json: bool) -> None:
     """List the tables of CATALOGUE and check that each can be read and has its label."""

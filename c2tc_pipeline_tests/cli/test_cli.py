@@ -216,6 +216,16 @@ def test_equal_rows_stay_on_one_side_of_the_split(run: Run) -> None:
     assert sides["grouped"] == 1 < sides["loose"]
 
 
+def test_the_catalogue_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed_table(60).to_parquet("data.parquet")
+    write_catalogue(mine={"source": "../data.parquet", "label": "outcome", "ratios": [0.1]})
+    Path("data").rename("elsewhere")
+    assert run("tables").exit_code == 2
+    monkeypatch.setenv("C2TC_CATALOGUE", "elsewhere/catalog.yaml")
+    assert "mine" in run("tables").stdout
+    assert run("condense", "--table", "mine", "--out", "small").exit_code == 0
+
+
 def test_tables_names_the_problem_of_each(run: Run) -> None:
     label = {"label": "outcome"}
     write_catalogue(people={"source": "p.parquet", "label": "outcom"}, ghosts={"source": "ghosts.csv", **label})
