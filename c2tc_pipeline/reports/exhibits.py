@@ -23,7 +23,7 @@ CLASS_TITLES = {"recall": "Recall", "precision": "Precision", "f1": "F1", "auc":
 _MEANING = {
     "accuracy": "Accuracy",
     "macro_f1": "Macro-F1",
-    "auc": "AUC, which says how well each class is told from the others,",
+    "auc": "AUC, which says how well each class is separated from the others,",
 }
 METADATA_SVG_BYTES = 45_000
 """Metadata embeds larger pictures as PNG: it is stored in the event log, again for each materialisation."""

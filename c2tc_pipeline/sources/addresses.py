@@ -117,7 +117,7 @@ def _by_content(location: Location, expected: type[Source] | None = None) -> Sou
             if not fitting and expected not in kinds:
                 fitting = [CsvSource]
     except InputError:
-        # It is told when the file is read.
+        # The error is reported when the file is read.
         return None
     return None if not fitting or expected in fitting else fitting[0].of_file(location)
 

@@ -353,9 +353,9 @@ def done() -> SpeedRun:
 def test_the_document_says_what_holds(done: SpeedRun) -> None:
     text = speed_markdown(done, command="c2tc bench speed")
     lines = {line.split(" | ")[1]: line for line in text.splitlines() if line.startswith("| ") and "---" not in line}
-    assert "1 of 3 aims are reached; 1 can't be told." in text
+    assert "1 of 3 aims are reached; 1 can't be judged." in text
     holds = {what: [cell.strip() for cell in line.split(" | ")][8] for what, line in lines.items()}
-    assert (holds["optimal"], holds["all"], holds["ours"]) == ("yes", "no", "can't be told")
+    assert (holds["optimal"], holds["all"], holds["ours"]) == ("yes", "no", "can't be judged")
     assert r"read\|it" in lines
     assert "at least 60" in lines["optimal"]
     assert "objective 7 against 8" in lines["optimal"]

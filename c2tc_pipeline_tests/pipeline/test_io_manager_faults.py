@@ -1,4 +1,4 @@
-"""Runs that race, break off or meet damage: what is visible stays whole, and whoever lost is told at once."""
+"""Runs that race, break off or meet damage: what is visible stays whole, and the run that lost fails at once."""
 
 from __future__ import annotations
 

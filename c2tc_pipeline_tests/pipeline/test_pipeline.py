@@ -1,4 +1,4 @@
-"""The whole pipeline on one small table: what is stored, what is told about it, and how the assets are described."""
+"""The whole pipeline on one small table: what is stored, what its metadata say, and how the assets are described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner: which runs happen after which failure, what is told about them, and what Ctrl-C leaves behind.
+"""The runner: which runs happen after which failure, what is reported, and what Ctrl-C leaves behind.
 
 The assets do nothing unless a test says what; the whole pipeline is in ``test_cli_run.py``.
 """

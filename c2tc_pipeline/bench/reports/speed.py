@@ -98,7 +98,7 @@ def _load(machine: Mapping[Any, Any]) -> str:
 def _aims(rows: pd.DataFrame) -> str:
     aimed = rows[rows["aim"] != ""]
     unknown = int(aimed["holds"].isna().sum())
-    rest = f"; {unknown} can't be told" if unknown else ""
+    rest = f"; {unknown} can't be judged" if unknown else ""
     return f"{int(aimed['holds'].eq(True).sum())} of {len(aimed)} aims are reached{rest}."
 
 
@@ -108,7 +108,7 @@ def _cells(row: Mapping[Any, Any]) -> list[str]:
     faster = MISSING if pd.isna(row["times_faster"]) else number(float(f"{row['times_faster']:.3g}"))
     holds = MISSING
     if row["aim"]:
-        holds = "can't be told" if pd.isna(row["holds"]) else ("yes" if row["holds"] else "no")
+        holds = "can't be judged" if pd.isna(row["holds"]) else ("yes" if row["holds"] else "no")
     return [
         where or MISSING,
         row["what"],
