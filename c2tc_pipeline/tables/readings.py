@@ -250,7 +250,7 @@ class _TextColumn:
         style, ambiguous = self._decided()
         if style is None:
             if not ambiguous:
-                return []
+                return self._nearly_numbers()
             message = f"holds numbers that can be read in two ways, such as {ambiguous!r}, and was read as text"
             advice = "give it the role numeric if separators come before thousands, or write all in one way"
             return [("ambiguous_numbers", f"{message}; {advice}")]
@@ -269,6 +269,18 @@ class _TextColumn:
             text = f"holds {what} as text, which were read as {what}; give it the role string to keep the text"
             messages.append((f"{what}_as_text", text))
         return messages
+
+    def _nearly_numbers(self) -> list[tuple[str, str]]:
+        """Return the notice about text that would be numbers or dates but for a few different words."""
+        near = [style for style in self._styles.values() if style.is_possible and 2 * style.word_count < self._cells]
+        # Mixed types have a notice of their own.
+        if self._kind not in (Kind.EMPTY, Kind.TEXT) or not near:
+            return []
+        style = min(near, key=lambda each: each.word_count)
+        word, count = max(style.words.items(), key=lambda item: (item[1], item[0]))
+        what = "dates" if style.name == "date" else "numbers"
+        message = f"holds {what} and {style.word_count:,} words, such as {word!r} ({count:,}), and was read as text"
+        return [("words_in_text", f"{message}; name the words as missing values (missing, --missing) if they are that")]
 
     def _decided(self) -> tuple[_Style | None, str]:
         """Return the style of the cells, None for text, and a cell that can be read in two ways."""
