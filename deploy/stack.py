@@ -133,7 +133,7 @@ def _locked(layout: Layout) -> Iterator[None]:
         try:
             yield
         finally:
-            # Nobody is to read this number when the next one has the lock, and it is another process's by then.
+            # Clear the pid before the lock is released.
             lock.truncate(0)
 
 
@@ -143,7 +143,7 @@ def end_leftovers(layout: Layout, report: Report) -> None:
 
     path = processes_file(layout)
     for number, born in json.loads(path.read_text()) if path.exists() else []:
-        # The number may be another process's by now; its time of birth tells.
+        # The pid may be another process's by now, so compare the start time.
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(number)
             if process.create_time() == born:

@@ -120,5 +120,5 @@ def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
 def _sentence(failure: RunEvent) -> str:
     if failure.mistake:
         return failure.text
-    what = f"{failure.asset} of {failure.partition}" if failure.step else "The run"
+    what = f"{failure.asset} of {failure.scope}" if failure.step else "The run"
     return f"{what} failed ({failure.text.rstrip('.')}); c2tc ui shows its log."

@@ -87,7 +87,7 @@ def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
 
 @click.command()
 @_with_places
-@click.option("--keep", type=click.IntRange(1), help="Versions of each partition that stay.  [default: all]")
+@click.option("--keep", type=click.IntRange(1), help="Newest versions of each artefact to keep.  [default: all]")
 @click.option(
     "--older-than", "hours", type=click.FloatRange(0), default=24.0, show_default=True, help="Hours since last changed."
 )

@@ -16,7 +16,7 @@ from c2tc_pipeline.clustering.equal_rows import EqualRows, find_equal_rows, find
 from c2tc_pipeline.clustering.kernels import Kernel
 from c2tc_pipeline.clustering.lloyd import ClassClusters, lloyd
 from c2tc_pipeline.clustering.min_size import enlarge_small_clusters
-from c2tc_pipeline.clustering.rows import Block, RowSource, cut_blocks, lookup, rows_per_block
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource, cut_blocks, lookup, rows_per_block
 from c2tc_pipeline.clustering.seeding import extend_centers, start_on_sample
 
 # Below this share of distinct rows the saved distances repay the copy that merging makes.
@@ -115,7 +115,7 @@ class ClassKMeans:
             for begin, end in itertools.pairwise([0, *sizes]):
                 picked[begin:end].sort()
             rows, weight = RowSource(rows.take(picked)), None if weight is None else weight[picked]
-        sample = Block(rows, weight=weight)
+        sample = RowBlock(rows, weight=weight)
         kernel = self.kernel.single_threaded()
         return self._call(start_on_sample, kernel, sample, sizes, k, init, fit_seeds, max_iter, relocate)
 
@@ -211,7 +211,7 @@ def default_tolerance(rows: int, columns: int, k: int) -> float:
 
 
 def cluster_block(
-    kernel: Kernel, block: Block, k: int, init: np.ndarray | None, seed: Seed, max_iter: int = 100, tol: float = 1e-4
+    kernel: Kernel, block: RowBlock, k: int, init: np.ndarray | None, seed: Seed, max_iter: int = 100, tol: float = 1e-4
 ) -> ClassClusters:
     """Cluster the rows of one block, from centres extended by k-means++."""
     block = block.open()

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from c2tc_pipeline import __version__
 from c2tc_pipeline.clustering.engines import Engine, LostBlocks, Progress, Value, retry_lost_blocks
 from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
-from c2tc_pipeline.clustering.rows import Block, RowSource
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import cores
 
@@ -102,12 +102,12 @@ class DaskEngine(Engine):
 
         return retry_lost_blocks(attempt)
 
-    def place(self, blocks: Sequence[Block]) -> list[Any]:
+    def place(self, blocks: Sequence[RowBlock]) -> list[Any]:
         stored = self._stored(blocks)
         if stored is not None:
             if sum(len(block) * block.rows.row_bytes for block in stored) > _MEMORY_SHARE * self._memory():
                 return list(stored)
-            return [self._submit("cpu", Block.open, block) for block in stored]
+            return [self._submit("cpu", RowBlock.open, block) for block in stored]
         return [self._send_block(block.open()) for block in blocks]
 
     def map(
@@ -146,14 +146,14 @@ class DaskEngine(Engine):
     def _send(self, argument: Any) -> Any:
         if isinstance(argument, list):
             return [self._send(part) for part in argument]
-        return self.place([argument])[0] if isinstance(argument, Block) else self._send_once(argument)
+        return self.place([argument])[0] if isinstance(argument, RowBlock) else self._send_once(argument)
 
     def _send_once(self, value: Any) -> Any:
         """Send a large array as the result of a task, which can be repeated."""
         large = isinstance(value, np.ndarray) and value.nbytes >= _SHARED_BYTES
         return self._submit("cpu", _same, value) if large else value
 
-    def _send_block(self, block: Block) -> Future:
+    def _send_block(self, block: RowBlock) -> Future:
         if len(block) * block.rows.row_bytes <= _SENT_BYTES:
             return self._submit("cpu", _same, block)
         try:
@@ -201,10 +201,10 @@ class DaskEngine(Engine):
         """Return the workers' memory in bytes; infinite if one has no limit."""
         return float(sum(worker["memory_limit"] or np.inf for worker in self._workers()))
 
-    def _stored(self, blocks: Sequence[Block]) -> list[Block] | None:
+    def _stored(self, blocks: Sequence[RowBlock]) -> list[RowBlock] | None:
         """Return the blocks as files if every worker reads the same first rows there as this process."""
         stored = [
-            Block(there, block.first, block.weight, block.positions)
+            RowBlock(there, block.first, block.weight, block.positions)
             for block in blocks
             if (there := block.rows.stored) is not None
         ]

@@ -17,7 +17,7 @@ from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.clustering.lloyd import ClassClusters
 from c2tc_pipeline.clustering.rows import RowSource, lookup, release_pages, row_array, row_chunks
 from c2tc_pipeline.clustering.sums import cluster_sums
-from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows
+from c2tc_pipeline.condensation.plan import AllocationPlan, ClusterSettings, class_rows
 from c2tc_pipeline.condensation.stages import StageClock
 
 # Rows read at once to compute means.
@@ -124,7 +124,7 @@ def cluster_classes(
     X: np.ndarray | RowSource,
     edges: np.ndarray,
     plan: AllocationPlan,
-    settings: PartitionSettings,
+    settings: ClusterSettings,
     *,
     clock: StageClock | None = None,
 ) -> Clusters:

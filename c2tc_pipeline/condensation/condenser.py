@@ -35,7 +35,7 @@ from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.expand import check_expansion, default_rows, draw_encoded, rows_to_draw
 from c2tc_pipeline.condensation.plan import (
     AllocationPlan,
-    PartitionSettings,
+    ClusterSettings,
     check_room,
     plan_allocation,
 )
@@ -187,7 +187,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         seeded = copy.copy(self)
         seeded.random_state = seed = seed_of(self.random_state)
         seeded.check_classes(by_class.classes, np.diff(by_class.edges))
-        # Distances between rows far from the origin drown in rounding; around their mean they do not.
+        # Distances between rows far from the origin lose precision, so the mean is subtracted.
         middle = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         centred = rows[by_class.order]
         centred -= middle
@@ -286,12 +286,12 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             return replace(clusters, centers=clusters.centers + origin)
         return clusters.with_means_of(encoded.rows)
 
-    def check(self, n: int, n_classes: int) -> PartitionSettings:
+    def check(self, n: int, n_classes: int) -> ClusterSettings:
         """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
         check_choice("Representative", self.representative, REPRESENTATIVES)
         check_least_rows(self.min_rows_per_condensed_row, self.representative)
         check_column_weights(self.column_weights)
-        return PartitionSettings(
+        return ClusterSettings(
             budget=checked_budget(self.ratio, self.rows, n, n_classes),
             allocation=self.allocation,
             gamma=self.gamma,

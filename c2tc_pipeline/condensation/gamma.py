@@ -1,8 +1,8 @@
 """Choosing gamma on validation rows: how far small classes are favoured.
 
 Each candidate's allocation is tried: its classes are clustered and the validation rows are classified by their nearest
-centre. One nearest neighbour is a judge that trains in no time, works with any number of rows, and sees what the
-condensed table holds. The score is the mean of accuracy and macro-F1, because gamma trades one for the other.
+centre. This 1-nearest-neighbour classifier needs no training and works with any number of rows. The score is the mean
+of accuracy and macro-F1, because gamma trades one for the other.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class MemberVotes:
         self._add_pairs(np.asarray(distinct), np.bincount(pairs, minlength=len(distinct)))
 
     def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, votes: np.ndarray) -> None:
-        """Do the same for the votes of integers that lie close together, without looking any of them up."""
+        """Count votes of integers in a narrow range by their offsets."""
         appeared = close.appeared(votes.sum(axis=0) > 0)
         codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
         votes = votes[:, appeared]

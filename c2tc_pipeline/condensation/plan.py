@@ -28,8 +28,8 @@ from c2tc_pipeline.storage.cache import ContentCache
 
 
 @dataclass(frozen=True)
-class PartitionSettings:
-    """How a table is partitioned."""
+class ClusterSettings:
+    """Settings of clustering."""
 
     budget: int
     allocation: str | Allocator = "hfils"
@@ -82,7 +82,7 @@ class AllocationPlan:
 def plan_allocation(
     X: np.ndarray | RowSource,
     edges: np.ndarray,
-    settings: PartitionSettings,
+    settings: ClusterSettings,
     *,
     validation: tuple[np.ndarray, np.ndarray] | None = None,
     cache: ContentCache | None = None,
@@ -119,7 +119,7 @@ def plan_allocation(
 
 
 def class_rows(
-    X: np.ndarray | RowSource, edges: np.ndarray, settings: PartitionSettings, engine: Engine
+    X: np.ndarray | RowSource, edges: np.ndarray, settings: ClusterSettings, engine: Engine
 ) -> list[ClassKMeans]:
     """Return the rows of each class, ready for k-means where the settings say."""
     kernel = engine.kernel(settings.device)

@@ -341,8 +341,8 @@ class StoredMembership:
 
 
 # How far a class's weight is pulled from its share of the condensed rows towards its share of the source rows, as a
-# mixture of the two: a rare class keeps much of the favour that the allocation did it, a class that got about its share
-# is hardly touched. Chosen on validation rows.
+# mixture of the two: a rare class keeps most of the extra weight from the allocation, a class that got about its share
+# is hardly changed. Chosen on validation rows.
 PULL = 0.6
 
 

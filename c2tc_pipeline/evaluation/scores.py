@@ -271,7 +271,7 @@ def score_rows(
         for model in trials.models
         if columns in trials.takes(model) and (kind != "condensed_bare" or trials.expands(model))
     ]
-    ended, lock, told = itertools.count(), Lock(), set[str]()
+    ended, lock, warned = itertools.count(), Lock(), set[str]()
 
     def report() -> None:
         if listener is not None:
@@ -295,8 +295,8 @@ def score_rows(
             else:
                 name = type(chosen).__name__
                 trial = _own_trial(name, model, training, test, kind, len(classes))
-                if name not in told and trial.value.scores.accuracy >= 0 and trial.value.scores.log_loss is None:
-                    told.add(name)
+                if name not in warned and trial.value.scores.accuracy >= 0 and trial.value.scores.log_loss is None:
+                    warned.add(name)
                     logger.warning("%s gives no probabilities: its AUC, log-loss and Brier score are undefined.", name)
             scores = trial.value.scores
             found[place] = {

@@ -1,4 +1,4 @@
-"""The catalogue in force: one version for the code location and its runs, whatever happens to the file meanwhile.
+"""Pin the catalogue version of a code location and its runs, whatever happens to the file meanwhile.
 
 A code location accepts the file when it loads: a correct one is stored beside the artefacts, and a copy below
 DAGSTER_HOME is named in an environment variable, which the runs that it starts inherit. While the file is wrong, the

@@ -4,7 +4,7 @@ A cause is a step or a check of a table. It is certain once nothing will be retr
 materialised, or the check passes. Dagster's run failure sensors see one run at a time, not the checks of successful
 runs, and keep no state, so that each failed run of the same table would be reported, and its recovery not.
 
-Canceled runs are no failures: who restarts the services is not alerted.
+Cancelled runs are not reported, as restarting the services cancels runs.
 """
 
 from __future__ import annotations

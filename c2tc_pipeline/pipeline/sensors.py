@@ -133,7 +133,7 @@ def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDef
 
 
 def _first_work(records: Records, table: str, tries: Tries) -> Work | None:
-    """Return what the first job with something to make of a table makes, passing over what was given up."""
+    """Return the next work of a table, skipping work that was given up."""
     found = (work_of(records, table, job) for job in ("condense_job", "report_job"))
     return next((work for work in found if work is not None and not tries.given_up(work)), None)
 
@@ -226,8 +226,8 @@ def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
             refused = _reload()
             asked = None if refused else digest
             said = refused or "The catalogue changed; the code location is being reloaded."
-        told = f"{problem} The catalogue loaded before stays in force." if problem else None
-        alerts = report(context.instance, state.get("alerts"), {CATALOGUE_PLACE: told}, looks=1)
+        message = f"{problem} The catalogue loaded before stays in force." if problem else None
+        alerts = report(context.instance, state.get("alerts"), {CATALOGUE_PLACE: message}, looks=1)
         context.update_cursor(json.dumps({"asked": asked, "alerts": alerts}))
         return dg.SkipReason(said)
 
@@ -242,7 +242,7 @@ def _reload() -> str | None:
     body = json.dumps({"query": "mutation { reloadWorkspace { __typename } }"}).encode()
     try:
         request = urllib.request.Request(f"{dashboard}/graphql", body, {"Content-Type": "application/json"})
-        # A proxy of the environment is not for one's own dashboard.
+        # Bypass the HTTP proxy of the environment.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=RELOAD_TIMEOUT_SECONDS):
             return None

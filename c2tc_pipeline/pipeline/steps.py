@@ -130,7 +130,7 @@ class Step:
         # As of before the inputs were loaded: a run that began and ended since then must not be undone.
         self._replaces = self.io_manager.newest_at_begin(
             self.asset,
-            self.made.partition,
+            self.made.scope,
             run_id=context.run.run_id,
             attempt=context.op_execution_context.retry_number,
         )

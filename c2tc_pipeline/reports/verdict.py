@@ -19,7 +19,7 @@ NO_SCORES = "No model could be trained and tested on the condensed rows."
 
 @dataclass(frozen=True)
 class Headline:
-    """What the model that does best on the condensed rows makes of them.
+    """Headline scores: those of the model that does best on the condensed rows.
 
     Accuracies are None where they were not measured. ``worth`` is a row of
     :func:`~c2tc_pipeline.evaluation.row_worth.row_worth` by AUC. Of the learners in ``as_good`` the condensed rows have
@@ -74,7 +74,7 @@ def headline(means: pd.DataFrame, worth: pd.DataFrame) -> Headline | None:
 
 
 def verdict(scores: pd.DataFrame) -> str:
-    """Return what the condensed rows are good for, in words for everybody, from the scores of one condensed table."""
+    """Return the verdict sentence for the scores of one condensed table."""
     found = headline(mean_scores(scores), row_worth(scores))
     return NO_SCORES if found is None else sentence(found)
 

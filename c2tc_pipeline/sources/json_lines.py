@@ -91,7 +91,7 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
 
 
 def _split(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield lines; one that is too long is cut and the last."""
+    """Yield lines; an overlong line is truncated and ends the file."""
     rest = b""
     while block := stream.read(_BLOCK_BYTES):
         *lines, rest = (rest + block).split(b"\n")

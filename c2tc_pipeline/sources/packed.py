@@ -58,7 +58,7 @@ def unpacked(stream: BinaryIO, location: Location) -> Iterator[BinaryIO]:
 
 
 class _StaysOpen:
-    """A file that whoever reads it can't close."""
+    """File wrapper whose ``close()`` does nothing."""
 
     closed = False
 

@@ -17,10 +17,10 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_text
 
 LABEL_KINDS = ("auto", "classes")
-# Up to this many different values a label is taken at its word, whatever its type.
+# A label of up to this many different values always counts as classes, whatever its type.
 FEW_CLASSES = 20
 MOST_NUMBERED_CLASSES = 200
-# Every class becomes a row at least, so that more classes than this are no condensation of anything.
+# Maximum number of classes, as each gets at least one condensed row.
 MOST_CLASSES = 2**18
 
 

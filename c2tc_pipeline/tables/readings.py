@@ -303,7 +303,7 @@ class _TextColumn:
 
 
 class _Style:
-    """One way of writing numbers or dates: the words that do not fit it, and what the cells that do have in common."""
+    """One number or date format: the cells that do not match it, and properties of those that do."""
 
     def __init__(self, name: str) -> None:
         self.name = name

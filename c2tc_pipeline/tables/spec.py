@@ -148,7 +148,7 @@ class TableSpec(_Settings):
     @classmethod
     def _each_ratio_once(cls, ratios: tuple[float, ...]) -> tuple[float, ...]:
         if len(set(ratios)) < len(ratios):
-            raise ValueError("each ratio may stand there once only")
+            raise ValueError("ratios must be unique")
         return ratios
 
     @model_validator(mode="after")

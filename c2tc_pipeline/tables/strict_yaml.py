@@ -40,7 +40,7 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key, str | int | float | bool | None):
                 raise _Refusal(problem="a key must be text", problem_mark=key_node.start_mark)
             if key in seen:
-                raise _Refusal(problem=f"the key {key!r} stands there twice", problem_mark=key_node.start_mark)
+                raise _Refusal(problem=f"the key {key!r} occurs twice", problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 

@@ -25,7 +25,7 @@ from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.records import DATA_VERSION_TAG, Records
 from c2tc_pipeline.pipeline.steps import CacheResource
-from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, partition_keys, table_steps
+from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, scopes_of, table_steps
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
@@ -145,7 +145,7 @@ class Rig:
         records, found = Records(self.instance, self.catalogue), Launched()
         for table in self.catalogue:
             for step in records.out_of_date(table):
-                found.setdefault(step.step, set()).add(step.partition)
+                found.setdefault(step.step, set()).add(step.scope)
         return found
 
     # What came out.
@@ -173,7 +173,7 @@ class Rig:
         return {
             (asset, key): (self.event(asset, key).tags or {})[DATA_VERSION_TAG]
             for asset in assets or REPEATABLE
-            for key in partition_keys(asset, self.catalogue)
+            for key in scopes_of(asset, self.catalogue)
             if self.store.latest(artefact_key(asset, key))
         }
 
@@ -181,7 +181,7 @@ class Rig:
         """Return the verified files of every newest version, all but timings, by asset, partition and name."""
         files = {}
         for asset in assets or REPEATABLE:
-            for key in partition_keys(asset, self.catalogue):
+            for key in scopes_of(asset, self.catalogue):
                 name = artefact_key(asset, key)
                 if not self.store.latest(name):
                     continue
