@@ -38,7 +38,7 @@ class MemberMeans:
         self._members = np.zeros(size, dtype=np.int64)
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
-        """Take numbers into account, given the condensed row of each and, if known, how often each of those occurs."""
+        """Add numbers, given the condensed row of each and, if known, how often each of those occurs."""
         values = to_numbers(series).values.to_numpy(dtype=np.float64, na_value=np.nan)
         present = ~np.isnan(values)
         size = len(self._sums)
@@ -77,7 +77,7 @@ class MemberVotes:
         self._waiting = 0
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
-        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        """Add cells, given the condensed row of each and, if known, how often each of those occurs."""
         if len(series) > _CHUNK_ROWS:
             member_rows = None
         for start in range(0, len(series), _CHUNK_ROWS):
@@ -231,7 +231,7 @@ class ColumnSummary:
         return to_text(series) if self._as_text else series
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
-        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        """Add cells, given the condensed row of each and, if known, how often each of those occurs."""
         if isinstance(self._gathered, MemberMeans):
             found = [places for places in (self._decimal_places, decimal_places(series)) if places is not None]
             self._decimal_places = max(found, default=None)

@@ -118,7 +118,7 @@ def _schema(stored: pa.Schema, shown: str, *, is_part: bool) -> pa.Schema:
     fields = [field for field in fields if not field.name.startswith("__index_level_")]
     refuse_duplicate_columns([field.name for field in fields], shown)
     if is_part:
-        # Which numbers stand for which categories is a matter of each part alone.
+        # Parts may number their categories differently.
         fields = [
             pa.field(field.name, field.type.value_type) if types.is_dictionary(field.type) else field
             for field in fields

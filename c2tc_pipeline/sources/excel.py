@@ -16,7 +16,7 @@ from c2tc_pipeline.sources.values import typed_batches
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A sheet is held in memory; a small file may claim more than any.
+# A sheet is held in memory; a small file may unpack to more than fits.
 _MOST_UNPACKED = 1 << 31
 
 

@@ -147,7 +147,7 @@ def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[
 
 
 def restore(target: Path) -> bool:
-    """Rename an artefact back that a killed replacement left aside; return whether there was one."""
+    """Undo a replacement that was killed: rename the old artefact back; return whether there was one."""
     target = Path(os.path.abspath(target))
     with _locked(target.parent):
         return not target.exists() and _restore_locked(target)

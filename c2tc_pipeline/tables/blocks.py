@@ -235,7 +235,7 @@ def arrow_batch(frame: pd.DataFrame) -> pa.RecordBatch:
 
 
 def is_large(source: Source) -> bool:
-    """Return whether a table should not be read into memory, as far as its source tells its size."""
+    """Return whether a table is too large to be read into memory, if its source states its size."""
     if isinstance(source, FileSource) and not isinstance(source, ParquetSource):
         return (version_size(source.version()) or 0) >= LARGE_CSV_BYTES
     header = source.header()
@@ -284,7 +284,7 @@ def _copied_to_file(batches: Iterator[pa.RecordBatch]) -> tuple[list[str], OpenB
             writer.write_batch(batch)
     names = list(first.schema.names)
 
-    # What is left in Python's buffer would be missing in a pass.
+    # Passes read the file itself, so nothing may be left in Python's buffer.
     file.flush()
 
     def read(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

@@ -138,7 +138,7 @@ def _report(catalogue: Catalogue, spec: TableSpec) -> TableReport:
 
 def _sentence(path: Path, table: str, problem: Any) -> str:
     where = [str(part) for part in problem["loc"]]
-    # pydantic adds the branch of a union, which is no place in the file.
+    # pydantic adds the branch of a union, which is not part of the file.
     where = [part for part in where if not part.startswith(("constrained-", "literal[", "float"))]
     place = f"The catalogue {path}, table {table!r}"
     place += f", field {'.'.join(where)!r}" if where else ""

@@ -24,7 +24,7 @@ from c2tc_pipeline.tables.close_numbers import CloseNumbers
 MOST_CATEGORIES = 2**18
 # Hashes that the sketch keeps: 2 MB per column. Beyond so many distinct values the error is 0.2 %.
 KEPT_HASHES = 2**18
-# Rows counted together: a column of nothing but distinct strings is given up before all of them are in memory.
+# Rows counted together: counting a column of distinct strings stops before all of them are in memory.
 _CHUNK_ROWS = 2**20
 # Counts that are kept apart at first, before they are added up.
 _PENDING_CELLS = 2**16
@@ -56,7 +56,7 @@ class DistinctCount:
         self._limit: np.uint64 | None = None
 
     def add(self, hashes: np.ndarray) -> None:
-        """Take the hashes of a block's values into account, repeated or not."""
+        """Add the hashes of a block's values, repeated or not."""
         if self._limit is not None:
             hashes = hashes[hashes < self._limit]
         self._pending.append(np.asarray(pd.unique(hashes)))

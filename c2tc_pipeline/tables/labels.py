@@ -50,7 +50,7 @@ class LabelGatherer:
         self._counts = np.zeros(0, dtype=np.int64)
 
     def add(self, labels: pd.Series[Any], row_ids: np.ndarray) -> np.ndarray:
-        """Take labels into account, none of them missing, and return their numbers, in order of first appearance."""
+        """Add labels, none of them missing, and return their numbers, in order of first appearance."""
         if not len(labels):
             return np.empty(0, dtype=np.int64)
         kind = column_kind(labels)
@@ -77,7 +77,7 @@ class LabelGatherer:
         return counted
 
     def classes(self, notices: list[Notice]) -> LabelClasses:
-        """Return the classes of all rows, or say why the labels can't be classes."""
+        """Return the classes of all rows; raise InputError with the reason if the labels can't be classes."""
         name, kind, rows, classes = self._name, self._kind, int(self._counts.sum()), len(self._place)
         if rows == 0:
             raise InputError(f"Label column {name!r} is empty in every row; fill it or choose another label.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Up to this share of a column of numbers may be words; a column of fewer than 1,000 values may hold none.
 MOST_WORDS_SHARE = 0.001
-# More different words than these are no spellings of missing values.
+# Words are spellings of missing values only if there are at most this many different ones.
 MOST_WORDS = 10
 _FIRST_CELLS = 256
 # Integers of at most so many characters fit 64 bits.
@@ -175,8 +175,8 @@ def gather_readings(
 ) -> tuple[Readings, set[str], list[Notice]]:
     """Decide how a table is read, in one pass over its text columns.
 
-    Return that, the columns that it changes, and notices. ``roles`` are those that the user gave: strings and dropped
-    columns stay text, as the label does, and in numbers a comma that may come before thousands does.
+    Return the readings, the columns that they change, and notices. ``roles`` are those that the user gave: strings and
+    dropped columns stay text, as the label does, and in numeric columns an ambiguous comma separates thousands.
     """
     given = roles or {}
     missing = tuple(dict.fromkeys(missing))
@@ -220,13 +220,13 @@ class _TextColumn:
         self._styles = {name: _Style(name) for name in _STYLES}
 
     def add(self, series: pd.Series[Any]) -> None:
-        """Take a block into account."""
+        """Add a block."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not isinstance(series.dtype, pd.StringDtype):
             self._kind = joined_kind(self._kind, column_kind(series))
-        # Text of any other kind is out of question after some cells.
+        # Other text is recognised after a few cells.
         for rows in (slice(0, _FIRST_CELLS), slice(_FIRST_CELLS, None)):
             styles = [style for style in self._styles.values() if style.is_possible]
             if not styles:
@@ -293,7 +293,7 @@ class _TextColumn:
             return None, ""
         is_ambiguous = best[0].name != "plain" and {style.name for style in best} >= _AMBIGUOUS
         if is_ambiguous and not self._has_thousands:
-            # Where others are plain, those with separators are a few words.
+            # If other cells are plain numbers, those with separators count as words.
             best, ambiguous = [style for style in fitting if style.name == "plain"], best[0].example
             if not best:
                 return None, ambiguous
@@ -314,13 +314,13 @@ class _Style:
         self._integers = True
 
     def add(self, texts: pa.Array, signs: pa.Array, bodies: pa.Array, counts: np.ndarray) -> None:
-        """Take distinct cells and their counts into account."""
+        """Add distinct cells and their counts."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         fits = _matches(bodies, self.name)
         integers = _are_integers(bodies, self.name)
-        # As a float a larger integer would be another one.
+        # A float would change a larger integer.
         large = pc.and_(integers, pc.invert(_are_int64(bodies, self.name)))
         fits = pc.and_(fits, pc.invert(large))
         places = np.flatnonzero(~fits.to_numpy(zero_copy_only=False))

@@ -31,7 +31,7 @@ class RowPicker:
         self._limit: np.uint64 | None = None
 
     def offer(self, rows: int) -> np.ndarray:
-        """Take the next rows into account, and return the places among them of those that may be in the sample."""
+        """Add the next rows, and return the positions among them of those that may be in the sample."""
         numbers = np.arange(self.rows, self.rows + rows, dtype=np.int64)
         hashes = mixed_bits(numbers.view(np.uint64) * _GOLDEN + self._start)
         self.rows += rows
@@ -45,7 +45,7 @@ class RowPicker:
         return len(self._hashes) > 1.5 * self.most
 
     def prune(self) -> np.ndarray:
-        """Drop the rows that are not in the sample; return which of those held before are."""
+        """Drop the rows that are not in the sample; return the positions of the kept ones among those held before."""
         if len(self._hashes) <= self.most:
             return np.arange(len(self._hashes))
         kept = np.sort(np.argpartition(self._hashes, self.most - 1)[: self.most])
@@ -67,7 +67,7 @@ class RowSample:
         self._pieces: list[pd.DataFrame] = []
 
     def add(self, block: pd.DataFrame) -> None:
-        """Take the next block of rows into account."""
+        """Add the next block of rows."""
         taken = self._picker.offer(len(block))
         if len(taken):
             # A copy, since a slice would keep the whole block in memory.

@@ -35,7 +35,7 @@ class _ColumnDocument(BaseModel):
     name: str
     role: Role
     nullable: bool
-    # False where the user reads numbers as strings on purpose, so that numbers are no fault.
+    # False where the user reads numbers as strings on purpose, so that numbers are allowed.
     must_be_text: bool
 
 
