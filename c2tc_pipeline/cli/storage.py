@@ -133,9 +133,9 @@ def gc(
 @click.option("--source", help="Where the source is now, if not where it was; its content must be the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON and nothing else.")
 def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_json: bool) -> None:
-    """Make DIRECTORY, written by c2tc condense, forget source rows.
+    """Forget source rows in DIRECTORY, written by c2tc condense.
 
-    Condensed rows that these rows stand behind are computed again from the others, as if the rows had not been there;
+    Condensed rows that stand for these rows are computed again from the others, as if the rows had not been there;
     all other condensed rows stay as they are. The source is read, and must be as it was: forget first, then delete
     there.
 

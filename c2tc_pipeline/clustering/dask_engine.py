@@ -30,7 +30,7 @@ from c2tc_pipeline.common.threads import cores
 _CONNECT_SECONDS = 10
 # Retries of a task that raised an error.
 _RETRIES = 2
-# The work is given up after this many checks without any worker.
+# Waiting ends after this many checks without any worker.
 _CHECK_SECONDS = 10
 _CHECKS = 6
 # Arrays from this size on are sent once for all tasks of a step.

@@ -51,7 +51,7 @@ def check_gamma(gamma: float | str) -> None:
         raise InputError(f"gamma is {gamma!r}, but must be a number between 0 and 1, or 'auto'.")
 
 
-def check_least_rows(least: int, representative: str, *, name: str = "min_rows_per_condensed_row") -> None:
+def check_min_rows(least: int, representative: str, *, name: str = "min_rows_per_condensed_row") -> None:
     """Raise InputError unless the minimum is an integer of at least 1; medoids allow only 1."""
     if not isinstance(least, Integral) or isinstance(least, bool) or least < 1:
         raise InputError(f"{name} is {least!r}, but must be an integer from 1 up.")

@@ -145,25 +145,25 @@ def cluster_classes(
             )
             results = engine.together(
                 [
-                    partial(_settle, rows, k, start, seed, settings.least_rows)
+                    partial(_cluster_from, rows, k, start, seed, settings.min_rows)
                     for rows, k, start, seed in zip(classes, counts, starts, seeds, strict=True)
                 ],
                 tick,
             )
         losses = CurveLosses(plan.measured)
-        gamma, least = plan.allocation.gamma, settings.least_rows
+        gamma, least = plan.allocation.gamma, settings.min_rows
         problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
         return Clusters.joined(_as_measured(plan.allocation, problem, results), edges, results)
 
 
-def _settle(
+def _cluster_from(
     rows: ClassKMeans, k: int, start: np.ndarray | None, seed: np.random.SeedSequence, least: int
 ) -> ClassClusters:
-    return _largest_first(rows.settle(k, start, seed=seed, min_rows=least))
+    return _largest_first(rows.cluster_from(k, start, seed=seed, min_rows=least))
 
 
 def _largest_first(result: ClassClusters) -> ClassClusters:
-    """Number clusters by falling weight, ties by first member, so that equal partitions are stored as equal bytes."""
+    """Number clusters by falling weight, ties by first member, so that equal clusters are stored as equal bytes."""
     first = np.empty(len(result.counts), dtype=np.int64)
     for run in reversed(list(row_chunks(len(result.labels)))):
         # From the last row to the first, so that the first of a cluster is what stays.

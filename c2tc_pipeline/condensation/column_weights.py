@@ -28,8 +28,8 @@ from c2tc_pipeline.tables.row_sample import sampled_numbers
 
 POWERS = (0.0, 0.5, 1.0)
 # Fewer rows, of all classes or for each class on average, say too little about the importance of columns.
-_LEAST_ROWS = 1_000
-_LEAST_ROWS_PER_CLASS = 10
+_MIN_ROWS = 1_000
+_MIN_ROWS_PER_CLASS = 10
 _SAMPLE_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 _TRIAL_CLUSTERS = 120
@@ -38,7 +38,7 @@ _VALIDATION_ROWS = 4_000
 # The smallest weight in units of the largest, so that no column vanishes.
 _LEAST = 1e-2
 # A power has to beat the next lower candidate by so much AUC.
-_LEAST_GAIN = 0.002
+_MIN_GAIN = 0.002
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def choose_weights(
                 raise InputError(f"column_weights names {name!r}, which is no encoded column; {closest(name, known)}.")
         given = tuple(float(np.mean([wanted.get(name, 1.0) for name in names])) for names in sources)
         return ColumnWeights(given, {str(name): float(value) for name, value in wanted.items()})
-    few = len(rows) < max(_LEAST_ROWS, _LEAST_ROWS_PER_CLASS * (len(edges) - 1))
+    few = len(rows) < max(_MIN_ROWS, _MIN_ROWS_PER_CLASS * (len(edges) - 1))
     if wanted == "none" or len({tuple(names) for names in sources}) < 2 or few:
         return None
     places = sampled_numbers(len(rows), seed=seed, most=_SAMPLE_ROWS + _VALIDATION_ROWS)
@@ -126,7 +126,7 @@ def choose_weights(
         scores = {power: _score(X, codes, importance**power, validation, seed) for power in POWERS}
     best = 0.0
     for power in POWERS[1:]:
-        if scores[power] > scores[best] + _LEAST_GAIN:
+        if scores[power] > scores[best] + _MIN_GAIN:
             best = power
     by_source: dict[str, float] = {}
     for names, value in zip(sources, importance.tolist(), strict=True):

@@ -152,7 +152,7 @@ def _leave_gaps(column: np.ndarray, gaps: np.ndarray) -> None:
 
 
 def _leave_out_missing(means: np.ndarray, deviations: np.ndarray, mark: MissingMark) -> None:
-    """Replace the moments of a column by those of the members that have a value; the others stand at one height."""
+    """Replace the moments of a column by those of the members with a value; missing ones share one encoded value."""
     share, present = means[:, mark.mark], 1 - means[:, mark.mark]
     some = (share > 0) & (present > 0)
     mean, square = means[some, mark.column], deviations[some, mark.column] ** 2 + means[some, mark.column] ** 2

@@ -48,7 +48,7 @@ def choose_gamma(
     *,
     validation: tuple[np.ndarray, np.ndarray] | None,
     seed: int,
-    least_rows: int = 1,
+    min_rows: int = 1,
 ) -> tuple[float, list[GammaScore], int]:
     """Return the gamma whose condensed rows classify validation rows best, all scores, and the k-means runs."""
     rng = np.random.default_rng([seed, 0xA])
@@ -62,7 +62,7 @@ def choose_gamma(
     centers: dict[tuple[int, int], np.ndarray] = {}
     scores: list[GammaScore] = []
     for gamma in CANDIDATES:
-        problem = AllocationProblem(sizes, budget, losses, gamma, least_rows)
+        problem = AllocationProblem(sizes, budget, losses, gamma, min_rows)
         counts = allocator.allocate(problem, random_state=seed).counts
         for index, k in enumerate(counts.tolist()):
             if (index, k) not in centers:

@@ -2,8 +2,8 @@
 
 A condensed row in the original columns repeats a record when it equals one of the rows that were condensed in every
 column that it shows, the label among them. It may do so because it stands for that row alone, because all rows that it
-stands for are equal, because it was picked (a medoid), or because its means and majorities happen to be those of some
-record, its own or another's. A row drawn from the condensed rows repeats a record in the same sense. Numbers are taken
+stands for are equal, because it was picked (a medoid), or because its means and majorities happen to equal some
+record. A row drawn from the condensed rows repeats a record in the same sense. Numbers are taken
 as equal when they differ by rounding only.
 
 Source rows come in blocks. In each, one column at a time is compared, and only those rows go on to the next one that

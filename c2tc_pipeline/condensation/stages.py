@@ -16,7 +16,7 @@ class StageClock:
     def __init__(self, listener: Listener | None = None) -> None:
         self.listener = listener
         self.seconds: dict[str, float] = {}
-        # Of all processors: what a stage costs, whatever else the machine is doing.
+        # CPU seconds of all threads, which other programs on the machine do not change.
         self.processor_seconds: dict[str, float] = {}
 
     @contextmanager

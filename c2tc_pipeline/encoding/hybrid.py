@@ -57,7 +57,7 @@ class HybridEncoder(TableEncoder):
     max_prototypes : int, default=1000
         Most strings of a column that others are compared with.
     smoothing : float or "auto", default="auto"
-        How many rows the overall class shares count for in target encoding (lambda). ``"auto"`` is estimated for each
+        Weight of the overall class shares in target encoding, in rows (lambda). ``"auto"`` is estimated for each
         column from its variance within and between categories; where chance explains most of the differences between
         categories, the column is scaled down, so that distances hardly depend on it.
     noise : float, default=0.0

@@ -102,7 +102,7 @@ class Part(ABC):
         """
 
     def for_training(self, statistics: TableStatistics, classes: np.ndarray) -> Part:
-        """Return the part that encodes the rows that the statistics are of; by default they are encoded as any.
+        """Return the part that encodes the training rows, given their statistics; by default the part itself.
 
         ``classes`` are the numbers that the classes of the statistics had when the part was fitted.
         """

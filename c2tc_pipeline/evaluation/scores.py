@@ -314,12 +314,12 @@ def score_rows(
         return found
 
     report()
-    # Networks, and perhaps models of the user's own, draw from torch's only random generator: one after the other.
+    # Networks, and perhaps the user's own models, share torch's global random generator, so they run one after another.
     lanes: dict[bool, list[int]] = {True: [], False: []}
     for place, (_, _, chosen, _) in enumerate(pending):
         lanes[not isinstance(chosen, str) or isinstance(trials.make(chosen, 0), HasRecipe)].append(place)
     results: dict[int, dict[str, Any]] = {}
-    # The limits of a trial are those of its thread; these are those of the process.
+    # Each trial limits the threads of its own thread; this limits those of the process.
     with one_thread():
         for found in side_by_side([partial(scored, lane) for lane in lanes.values() if lane]):
             results |= found

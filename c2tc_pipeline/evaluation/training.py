@@ -36,7 +36,7 @@ class HasOwnLoss(Protocol):
 
 @runtime_checkable
 class HasMinBatch(Protocol):
-    """A network that can't be trained on batches of fewer rows than this, as batch normalisation can't."""
+    """A network with a minimum batch size, as batch normalisation needs."""
 
     least_batch: int
 
@@ -51,7 +51,7 @@ def row_losses(
 
 
 def least_batch(network: torch.nn.Module) -> int:
-    """Return the min rows of a batch of the network."""
+    """Return the minimum number of rows of a batch of the network."""
     return network.least_batch if isinstance(network, HasMinBatch) else 1
 
 
@@ -137,7 +137,7 @@ def train(
     seed: int,
     device: str = "cpu",
 ) -> torch.nn.Module:
-    """Build a network and train it to tell classes apart.
+    """Build a network and train it as a classifier.
 
     The loss of a batch is the sum of weight times cross-entropy over its rows, divided by their number, with weights
     that are 1 on average over all rows. When all rows fit into one batch, a weight of two is a row given twice. A

@@ -81,7 +81,7 @@ def _accept(path: Path, root: str) -> Accepted:
         accepted = stored
     else:
         if stored is None or stored.digest != accepted.digest:
-            # Another code server may be faster with the same file.
+            # Another code server may have stored the same file first.
             with suppress(LostRace):
                 store.publish(_KEY, lambda folder: shutil.copy(path, folder / _FILE), kind=_KIND)
     os.environ[IN_FORCE_VARIABLE] = str(_copy(store, accepted))

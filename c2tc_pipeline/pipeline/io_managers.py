@@ -109,7 +109,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
     def load_input(self, context: dg.InputContext) -> Any:
         asset, scope = stored_as(context.asset_key)
         with without_retry():
-            # Outside a step nothing is going to be made from it.
+            # Only a step replaces a version.
             if context.has_input_name:
                 self._begin(context.step_context)
             is_optional = (context.definition_metadata or {}).get(OPTIONAL, False)

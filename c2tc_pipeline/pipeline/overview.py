@@ -43,7 +43,7 @@ def _state(spec: TableSpec, instance: dg.DagsterInstance, events: Events, now: f
         for step, event in made.items()
         if event.asset_materialization is not None
     }
-    # A run that planned a step and has not made it failed at it, or is not over.
+    # A run that planned a step and has not made it failed there, or is not over.
     planned = {
         entry.last_run_id
         for step, entry in entries.items()
@@ -102,7 +102,7 @@ def _failure(table: str, entries: Iterable[dg.EventLogEntry]) -> tuple[float, st
 
 
 def _warnings(made: Mapping[TableStep, dg.EventLogEntry], events: Events) -> list[str]:
-    """Return what the failed checks say that stop nothing, of the newest materialisations, by step."""
+    """Return the messages of failed checks that stop nothing, of the newest materialisations, by step."""
     said = {}
     for run_id in {event.run_id for event in made.values() if event.run_id}:
         for event in (entry.get_dagster_event() for entry in events(run_id)):

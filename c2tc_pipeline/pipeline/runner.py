@@ -165,7 +165,7 @@ class _Jobs:
         records, table = self._records(steps), steps[0].table
         if not table:
             due = [step for step in steps if not records.is_current(step)]
-            # A run changes the overview whatever came of it.
+            # A run changes the overview whether it succeeds or fails.
             return [step for step in steps if step in due or (step.step == OVERVIEW and (due or self._has_run))]
         delivered = steps[0].step == "raw_table" and self._source_changed(records, table)
         wanted = records.out_of_date(table, delivered=delivered)
@@ -175,7 +175,7 @@ class _Jobs:
         source = self._catalogue.resolve_source(self._catalogue[table])
         raw = TableStep(table, "raw_table")
         if not self._store.latest(artefact_key(raw.step, raw.scope)) or REFUSED_TAG in (records.tags(raw) or {}):
-            return True  # a delivery that was refused is held against the schema once more
+            return True  # a delivery that was refused is checked against the schema once more
         try:
             return records.source_changed(table, open_source(source).version())
         except (InputError, OSError):

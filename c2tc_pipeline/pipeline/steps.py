@@ -237,7 +237,7 @@ class Step:
 def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
     """Return the schema, as JSON, of the first table accepted under the present baseline, or None.
 
-    With that of the last one, a delivery that happens to lack a class would forbid it from then on.
+    The schema of the last delivery would not do: a class that it happens to lack would be refused from then on.
     """
     key, baseline = artefact_key("validated_table", spec.name), baseline_of(spec)
     for version in io_manager.store.versions(key):

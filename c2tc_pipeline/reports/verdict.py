@@ -80,7 +80,7 @@ def verdict(scores: pd.DataFrame) -> str:
 
 
 def sentence(found: Headline) -> str:
-    """Return a headline in words."""
+    """Return the sentence about headline scores."""
     rows, name = wording.counted(found.rows, "condensed row", "condensed rows"), learner_name(found.learner)
     here = f"{100 * found.accuracy:.1f} %"
     if found.whole is None or found.kept is None:

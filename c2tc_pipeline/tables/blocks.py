@@ -375,7 +375,7 @@ def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:
 
 def within_memory(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.RecordBatch]:
     """Pass batches on while all of them together fit into memory: a small file can unpack to a terabyte."""
-    limit = most_table_bytes()
+    limit = max_table_bytes()
     size = rows = 0
     for batch in batches:
         # A cell counts even where Arrow stores nothing for it.
@@ -389,7 +389,7 @@ def within_memory(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.
         yield batch
 
 
-def most_table_bytes() -> int:
+def max_table_bytes() -> int:
     """Return the maximum size of a table in memory: ``$C2TC_MOST_TABLE_MB``, or half of this machine's memory."""
     chosen = os.environ.get(LIMIT_VARIABLE, "").strip()
     if chosen:

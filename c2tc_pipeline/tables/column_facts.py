@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.tables.category_counts import (
-    MOST_CATEGORIES,
+    MAX_CATEGORIES,
     CategoryCounter,
     DistinctCount,
     added_by_stratum,
@@ -84,7 +84,7 @@ class ColumnGatherer:
 
     def __init__(self, role: str | None = None, *, could_be_code: bool = False) -> None:
         self._role = role
-        self._most = MOST_CATEGORIES if could_be_code or role in ("code", "string") else 2
+        self._most = MAX_CATEGORIES if could_be_code or role in ("code", "string") else 2
         self._kind = Kind.EMPTY
         self._rows = 0
         self._missing = 0
@@ -105,7 +105,7 @@ class ColumnGatherer:
         if self._needs_counts(kind):
             if self.counter is None:
                 self.counter = CategoryCounter(
-                    MOST_CATEGORIES if kind in (Kind.TEXT, Kind.MIXED) or self._is_category else self._most
+                    MAX_CATEGORIES if kind in (Kind.TEXT, Kind.MIXED) or self._is_category else self._most
                 )
                 self.counter.add_missing(self._early_missing)
             self.counter.add(to_codes(series).values if self._role == "code" else values, strata)

@@ -19,9 +19,9 @@ from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to
 LABEL_KINDS = ("auto", "classes")
 # A label of up to this many different values always counts as classes, whatever its type.
 FEW_CLASSES = 20
-MOST_NUMBERED_CLASSES = 200
+MAX_NUMBERED_CLASSES = 200
 # Maximum number of classes, as each gets at least one condensed row.
-MOST_CLASSES = 2**18
+MAX_CLASSES = 2**18
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class LabelGatherer:
         positions, distinct = pd.factorize(values)
         known = len(self._place)
         numbers = np.array([self._place.setdefault(value, len(self._place)) for value in distinct], dtype=np.int64)
-        if len(self._place) > MOST_CLASSES:
+        if len(self._place) > MAX_CLASSES:
             raise InputError(
-                f"Label column {self._name!r} has more than {MOST_CLASSES} different values; choose one with classes."
+                f"Label column {self._name!r} has more than {MAX_CLASSES} different values; choose one with classes."
             )
         first = np.full(len(distinct), len(labels))
         np.minimum.at(first, positions, np.arange(len(labels)))
@@ -128,6 +128,6 @@ def _looks_continuous(kind: Kind, classes: int, rows: int) -> bool:
     few_rows_a_class = 2 * classes > rows
     if kind in (Kind.REAL, Kind.MOMENT, Kind.DURATION):
         return classes > FEW_CLASSES or few_rows_a_class
-    if kind is Kind.INTEGER and classes > MOST_NUMBERED_CLASSES:
+    if kind is Kind.INTEGER and classes > MAX_NUMBERED_CLASSES:
         return True
     return classes > FEW_CLASSES and few_rows_a_class

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Up to this share of a column of numbers may be words; a column of fewer than 1,000 values may hold none.
-MOST_WORDS_SHARE = 0.001
+MAX_WORDS_SHARE = 0.001
 # Words are spellings of missing values only if there are at most this many different ones.
-MOST_WORDS = 10
+MAX_WORDS = 10
 _FIRST_CELLS = 256
 # Integers of at most so many characters fit 64 bits.
 _SAFE_DIGITS = 18
@@ -324,7 +324,7 @@ class _Style:
         large = pc.and_(integers, pc.invert(_are_int64(bodies, self.name)))
         fits = pc.and_(fits, pc.invert(large))
         places = np.flatnonzero(~fits.to_numpy(zero_copy_only=False))
-        if len(places) + len(self.words) > 2 * MOST_WORDS:
+        if len(places) + len(self.words) > 2 * MAX_WORDS:
             self.is_possible = False
             return
         others = texts.take(pa.array(places))
@@ -332,7 +332,7 @@ class _Style:
             self.words[word] += count
         # Digits alone are a code with leading zeros, or a number that a float would change.
         is_code = bool(pc.any(pc.match_substring_regex(others, _INTEGER)).as_py())
-        self.is_possible = len(self.words) <= MOST_WORDS and not is_code
+        self.is_possible = len(self.words) <= MAX_WORDS and not is_code
         if self.name == "date" or not self.is_possible:
             return
         self._integers = self._integers and bool(pc.all(integers.filter(fits)).as_py() is not False)
@@ -353,7 +353,7 @@ class _Style:
 
     def fits(self, cells: int) -> bool:
         """Whether all of this many cells but a few words are written in this style."""
-        return self.is_possible and self.word_count < cells and self.word_count <= MOST_WORDS_SHARE * cells
+        return self.is_possible and self.word_count < cells and self.word_count <= MAX_WORDS_SHARE * cells
 
     def reading(self) -> TextReading:
         """Return how cells of this style are read."""
