@@ -1,7 +1,6 @@
 """The real pipeline on small tables, in a folder that holds all of it: sources, catalogue, store, cache and instance.
 
-What belongs here: changing tables and settings, running, ticking, and looking at what came out. What should come out
-is for the tests to say.
+What belongs here: changing tables and settings, running, ticking, and reading results. Assertions belong to the tests.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 Launched = dict[str, set[str | None]]
-"""Partitions by step: the table, with a condensing step and the ratio, such as ``people|0.1``."""
+"""Scopes by step: the table, for a condensing step with the ratio, such as ``people|0.1``."""
 Versions = dict[tuple[str, str | None], str]
 
 AT_ONCE = dg.RetryPolicy(max_retries=2)
@@ -169,7 +168,7 @@ class Rig:
         return {name: value.value for name, value in self.event(asset, partition).metadata.items()}
 
     def versions(self, *assets: str) -> Versions:
-        """Return the data versions of all partitions of some assets, or of all that were made."""
+        """Return the data versions of some assets in all scopes, or of all that were made."""
         return {
             (asset, key): (self.event(asset, key).tags or {})[DATA_VERSION_TAG]
             for asset in assets or REPEATABLE
@@ -178,7 +177,7 @@ class Rig:
         }
 
     def stored_files(self, *assets: str) -> dict[str, bytes]:
-        """Return the verified files of every newest version, all but timings, by asset, partition and name."""
+        """Return the verified files of every newest version, all but timings, by asset, scope and name."""
         files = {}
         for asset in assets or REPEATABLE:
             for key in scopes_of(asset, self.catalogue):
