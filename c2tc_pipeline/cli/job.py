@@ -174,8 +174,8 @@ def find_rows(blocks: Blocks, ids: dict[int, str], key: str | None, path: Path) 
             # Not isdigit: that takes other scripts' digits, and int() takes signs and underscores.
             if not (text.isascii() and text.isdecimal()):
                 raise InputError(
-                    f"Line {line} of {path} is no position of a row, counted from 0; correct it, or name the column "
-                    "that holds the ids with --key."
+                    f"Line {line} of {path} is not the position of a row, counted from 0; correct it, or name the "
+                    "column that holds the ids with --key."
                 )
             # Compared by length first, because a number of a million digits takes long to read.
             digits = text.lstrip("0")

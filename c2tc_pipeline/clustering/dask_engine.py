@@ -56,7 +56,7 @@ def connect(engine: str) -> Iterator[DaskEngine]:
             f"No Dask scheduler answers at {engine!r}; start one with 'dask scheduler', check host and port, or choose "
             "the engine 'local'."
         ) from None
-    # The client logs a traceback when the scheduler disappears; the raised error says it in one sentence.
+    # The client logs a traceback when the scheduler disappears, beside the error that is raised here.
     logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

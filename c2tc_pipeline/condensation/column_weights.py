@@ -1,4 +1,4 @@
-"""Column weights: distances between encoded rows that depend on how much each column says about the label.
+"""Column weights: weigh columns in distances between encoded rows by their importance for the label.
 
 Importance is that of extremely randomised trees on a sample of the rows, spread evenly over the encoded columns of a
 source column. A power of it scales the columns before clustering. The power is chosen on rows kept aside: for each
@@ -27,7 +27,7 @@ from c2tc_pipeline.condensation.spread import measure_spread
 from c2tc_pipeline.tables.row_sample import sampled_numbers
 
 POWERS = (0.0, 0.5, 1.0)
-# Fewer rows, of all classes or for each class on average, say too little about the importance of columns.
+# Fewer rows, in all or on average per class, are too few to estimate the importance of columns.
 _MIN_ROWS = 1_000
 _MIN_ROWS_PER_CLASS = 10
 _SAMPLE_ROWS = 20_000
@@ -103,7 +103,7 @@ def choose_weights(
         known = {name for names in sources for name in names}
         for name in wanted:
             if name not in known:
-                raise InputError(f"column_weights names {name!r}, which is no encoded column; {closest(name, known)}.")
+                raise InputError(f"column_weights names {name!r}, not an encoded column; {closest(name, known)}.")
         given = tuple(float(np.mean([wanted.get(name, 1.0) for name in names])) for names in sources)
         return ColumnWeights(given, {str(name): float(value) for name, value in wanted.items()})
     few = len(rows) < max(_MIN_ROWS, _MIN_ROWS_PER_CLASS * (len(edges) - 1))

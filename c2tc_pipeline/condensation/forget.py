@@ -93,7 +93,7 @@ def forget_rows(table: CondensedTable, source: Any, rows: np.ndarray) -> Forgott
         return Forgotten(table, 0)
     old_codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
     if len(np.unique(old_codes[condensed_rows[kept]])) < 2:
-        raise InputError("Rows of one class only would be left; there is nothing to tell apart, so delete the table.")
+        raise InputError("Rows of one class only would be left, but a table needs two; delete the table instead.")
     blocks = source if isinstance(source, Blocks) else Blocks.of_frame(as_pandas(source)[0])
     blocks = blocks.read_as(table.encoder.readings_, blocks.columns)
     remaining = _remaining(table, blocks, source_rows, condensed_rows, kept)

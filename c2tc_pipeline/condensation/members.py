@@ -246,7 +246,7 @@ class ColumnSummary:
         means = self._gathered.means()
         if self._kind is Kind.INTEGER:
             means = np.round(means)
-        # Of Python's objects only a value tells the type.
+        # The type of Python objects is known from a value only.
         like = example if self._present is None else self._present
         return in_own_units(means, like, self._kind, self._decimal_places)
 

@@ -83,7 +83,7 @@ class RowMatcher:
         group = classes
         self._columns: list[tuple[str, _Numbers | _Texts, np.ndarray]] = []
         is_number = {name: roles[name].role is Role.NUMERIC or kinds[name] in _NUMBERS for name in shown.columns}
-        # Numbers first, which tell rows apart best, and of them those of most values.
+        # Numbers first, which differ most between rows, beginning with the columns of most values.
         for name in sorted(is_number, key=lambda name: (not is_number[name], -roles[name].distinct)):
             values = (_Numbers if is_number[name] else _Texts)(shown[name])
             pairs, group = np.unique(group * values.width + values.codes(shown[name]), return_inverse=True)

@@ -1,8 +1,8 @@
 """Spread of condensed rows: deviations and correlations of encoded columns, and shares of categories.
 
-A condensed row stands for a small distribution of source rows. Its deviations say how far the encoded members lie from
-it, one correlation matrix of a class says how columns vary together inside its clusters, and shares say which
-categories the members have in the original columns. :mod:`c2tc_pipeline.condensation.expand` draws rows from all this.
+A condensed row stands for a small distribution of source rows. Its deviations are those of the encoded members, the
+correlation matrix of a class describes how columns vary together inside its clusters, and shares are those of the
+categories of the members in the original columns. :mod:`c2tc_pipeline.condensation.expand` draws rows from all this.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ def condensation_notices(
         notices.append(Notice("singletons", singleton_message(clusters.singletons, len(clusters.weights))))
     asked, classes = condenser.rows or round(condenser.ratio * rows), len(clusters.allocation.counts)
     if asked < classes:
-        message = f"The ratio asks for {asked:,} rows, but {classes:,} classes need one each: there are that many."
+        message = f"The ratio asks for {asked:,} rows, but {classes:,} classes need one each, so there are {classes:,}."
         notices.append(Notice("rows_raised", message))
     return notices
 

@@ -154,7 +154,7 @@ class HybridEncoder(TableEncoder):
         return training
 
     def record(self) -> dict[str, Any]:
-        """Return what :meth:`fit` says about its choices, as JSON values, without notices about the cache."""
+        """Return the choices of :meth:`fit` as JSON values, without notices about the cache."""
         return {
             "string_choices": [vars(choice) for choice in self.string_choices_],
             "notices": [notice.to_dict() for notice in self.notices_ if notice.kind != "damaged_cache"],

@@ -73,7 +73,7 @@ class Trials:
                 raise InputError(f"The model {each.__name__} is a class; give an instance, as {each.__name__}().")
             model = self.make(each, 0)
             if not hasattr(model, "fit") or not hasattr(model, "predict"):
-                raise InputError(f"The model {each!r} is no classifier; give one with fit and predict, or a name.")
+                raise InputError(f"The model {each!r} is not a classifier; give one with fit and predict, or a name.")
         if any(multiple <= 0 for multiple in self.multiples):
             raise InputError(f"The multiples {tuple(self.multiples)} are not all above 0; correct them.")
 
@@ -129,7 +129,7 @@ def evaluate(
     small : CondensedTable
         The table to score.
     test : DataFrame or Table
-        Rows with the label, that neither encoder nor condensation have seen.
+        Rows with the label, which neither encoder nor condensation used.
     train : DataFrame or Table, optional
         The rows it was condensed from, with the label; rows without a label are left out. Without them there are no
         random samples and no scores of the whole table.

@@ -31,7 +31,7 @@ RETRY_TAG = "c2tc/retry_follows"
 DASHBOARD_VARIABLE = "C2TC_UI_URL"
 INTERVAL_SECONDS = 30
 ALERTED_WARNINGS = frozenset({"label_drift", "accurate_enough"})
-"""Checks that stop nothing, but whose failure is reported all the same."""
+"""Checks that stop nothing, but whose failures are reported."""
 MAX_SENTENCE = 500
 # The cursor holds open causes and undelivered messages: what is older than these many is forgotten.
 MAX_OPEN = 1000

@@ -118,7 +118,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
             return self.read(asset, scope)
 
     def read(self, asset: str, scope: str | None = None) -> Any:
-        """Return the newest stored value, verified, for a reader that is no asset's input."""
+        """Return the newest stored value, verified, for a reader outside of an asset."""
         chosen, key = _format_of(asset), artefact_key(asset, scope)
         newest = self.store.latest(key)
         wanted = newest.version if newest else None

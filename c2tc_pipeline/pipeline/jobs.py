@@ -48,7 +48,7 @@ UNFINISHED = [dg.DagsterRunStatus[name] for name in ("NOT_STARTED", "QUEUED", "S
 # Small tables share runs, whose start takes longer than their work.
 SMALL_BYTES = 5_000_000
 SMALL_TABLES_A_RUN = 10
-# A tick that submits more would keep the others waiting; the next one goes on.
+# A tick that submits more would delay the others; the next tick submits the rest.
 MAX_RUNS_A_TICK = 10
 # Looking at a source on S3 or in a database takes a round trip.
 _LOOKERS = 16

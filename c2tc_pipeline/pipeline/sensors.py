@@ -200,7 +200,7 @@ class Tries:
 def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
     """Return the sensor that reloads the code location when the catalogue's file changed.
 
-    Dagster has no call for it in a sensor, so it asks the dashboard at ``C2TC_UI_URL``. A file that is wrong is
+    Dagster has no call for it in a sensor, so it calls the dashboard at ``C2TC_UI_URL``. A file that is wrong is
     reported in the tick and by one alert, and the catalogue that was loaded stays in force.
     """
 

@@ -144,7 +144,7 @@ def weak_references(means: pd.DataFrame) -> list[str]:
             shown = part.replace("_", " ")
             found.append(
                 f"{learner_name(key)} has {100 * accuracy['whole']:.1f} % accuracy on the whole table and "
-                f"{100 * accuracy[part]:.1f} % on the {shown} rows: its whole-table score is no sound reference."
+                f"{100 * accuracy[part]:.1f} % on the {shown} rows: its whole-table score is not a sound reference."
             )
     return found
 

@@ -64,7 +64,7 @@ class JsonLinesSource(FileSource):
 
 
 def _lines(part: Part) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file; refuse what is nested or no object."""
+    """Yield the objects of a file; raise InputError for nested values and lines without an object."""
     location = part.location
     with packed.opened(location) as stream:
         for number, line in enumerate(_split(stream), start=1):
@@ -80,7 +80,7 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
             except (ValueError, RecursionError):
                 raise InputError(f"{where} is not valid JSON; write an object a line, in UTF-8.") from None
             if not isinstance(row, dict):
-                raise InputError(f"{where} is no JSON object; write an object with a key for each column a line.")
+                raise InputError(f"{where} is not a JSON object; write an object with a key for each column a line.")
             for name, value in row.items():
                 if isinstance(value, dict | list):
                     raise InputError(

@@ -136,7 +136,7 @@ class DeltaSource(LakehouseTable):
 
 
 class IcebergSource(LakehouseTable):
-    """An Iceberg table by the folder of its files; the newest metadata in it tell which files belong to it."""
+    """An Iceberg table by the folder of its files; the newest metadata in it list the files of the table."""
 
     format = "Iceberg"
     extra = "iceberg"

@@ -16,9 +16,9 @@ ENDINGS = ("", ".gz", ".bz2", ".zst", ".zip")
 SIGNATURE = rb"\x1f\x8b|BZh[1-9]1AY&SY|\x28\xb5\x2f\xfd|PK\x03\x04|PK\x05\x06"
 _CODECS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# What Arrow says of damaged content; other errors come from a disk or a server.
+# Arrow's messages about damaged content; other errors come from a disk or a server.
 _DAMAGE = ("decompress failed", "inflate failed", "Truncated compressed")
-# What macOS adds to an archive.
+# Folder that macOS adds to an archive.
 _NO_CONTENT = "__MACOSX/"
 
 

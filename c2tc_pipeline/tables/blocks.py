@@ -48,7 +48,7 @@ class Blocks:
     """A re-iterable sequence of blocks of rows; several passes may be made at the same time.
 
     ``shown`` is the source without secrets, ``version`` its state when it was read and ``digest`` the hash of its
-    content, both empty for a DataFrame; ``notices`` say what was done to the column names.
+    content, both empty for a DataFrame; ``notices`` are about changed column names.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def _read_once(source: Source) -> Blocks:
     else:
         frame, opened = frame_of(batches, source.shown), None
         columns = [str(name) for name in frame.columns]
-    # One statement sees one state of a database; a file may have been replaced meanwhile.
+    # A statement reads one state of a database; a file may have been replaced during the reading.
     digest = values.hexdigest() if source.hashes_values else source.digest()
     if not source.hashes_values and source.version() != before:
         raise ConnectionError(f"The source {source.shown} changed while it was being read.")
@@ -354,7 +354,7 @@ def read_table(
 
 
 def peek_table(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> TableHeader:
-    """Return a table's column names, and its number of rows where the format tells it, without reading the rows."""
+    """Return a table's column names, and its number of rows if the format states it, without reading the rows."""
     return open_source(source, storage_options).header()
 
 

@@ -99,7 +99,7 @@ def load_catalogue(path: str | Path) -> Catalogue:
 
 
 def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -> dict[str, tuple[float, ...]]:
-    """Return the ratios to make of each table; None stands for all tables, or for all ratios that each lists."""
+    """Return the ratios to make of each table; None means all tables, or all ratios that each lists."""
     names = list(catalogue) if table is None else [catalogue.table(table).name]
     if not names:
         raise InputError(f"There are no tables in the catalogue {catalogue.path}; describe one there.")

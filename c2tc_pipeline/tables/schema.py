@@ -65,8 +65,8 @@ class SchemaFailure:
 def derive_schema(table: Table) -> DataFrameSchema:
     """Derive the schema that a table implies for later deliveries.
 
-    Every kept column must be there with the kind of values its role asks for, missing values only where some were seen;
-    the label must be there and one of the known classes. Further columns are allowed.
+    Every kept column must be present with the kind of values of its role, with missing values only where there were
+    some; the label must be present and one of the known classes. Further columns are allowed.
     """
     columns = tuple(
         _ColumnDocument(

@@ -48,7 +48,7 @@ class _StrictLoader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep=deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # A tag can stand before any text, and the parser takes for granted that it fits: "!!bool maybe".
+            # A tag can precede any text, and the parser does not check that it fits: "!!bool maybe".
             raise _wrong_tag(node) from None
 
 

@@ -1,6 +1,6 @@
 """Encoded rows for experiments and measurements: tables split and encoded into a column space, and synthetic rows.
 
-All uses of the condensation's and the tables' internals in the bench are here, so that the rest of it sees arrays only.
+All uses of the condensation's and the tables' internals in the bench are here; the rest of it uses arrays only.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def _printed(paper: pd.DataFrame | None, layout: Layout, scores: pd.DataFrame) -
             paper = paper[alike | ((name == "ratio") & (paper["method"] == WHOLE))]
     found: dict[tuple[Any, ...], str] = {}
     for metric, part in paper[paper["metric"].isin(layout.metrics)].groupby("metric", sort=False):
-        # The paper names one space per method; only a layout that shows spaces tells them apart.
+        # The paper names one space per method; only a layout that shows spaces distinguishes them.
         same = part if "space" in layout.shown else part.assign(space="")
         fitted = layout.fitted(same)
         for key, number in zip(

@@ -268,7 +268,7 @@ def measure_rivals(
         stopped = timed.value
         measured = beside(reference, timed, ours)
         if isinstance(stopped, OutOfMemory):
-            # The time until it ran out of memory is no measurement.
+            # The time until it ran out of memory is not comparable.
             measured["reference_seconds"] = None
         at_least = isinstance(stopped, OutOfTime)
         took = measured["reference_seconds"]
