@@ -127,7 +127,7 @@ class Supervisor:
         """Restart services that end or are stale, and never return."""
         while True:
             for running in self._running:
-                self._look_after(running)
+                self._supervise(running)
             time.sleep(POLL_SECONDS)
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class Supervisor:
         """Return the ids of the services' processes."""
         return [running.process.pid for running in self._running]
 
-    def _look_after(self, running: _Running) -> None:
+    def _supervise(self, running: _Running) -> None:
         service, now = running.service, time.monotonic()
         if running.due is not None:
             if now >= running.due:

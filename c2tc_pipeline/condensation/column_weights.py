@@ -36,7 +36,7 @@ _TRIAL_CLUSTERS = 120
 _DRAWS = 8_000
 _VALIDATION_ROWS = 4_000
 # The smallest weight in units of the largest, so that no column vanishes.
-_LEAST = 1e-2
+_MIN_WEIGHT = 1e-2
 # A power has to beat the next lower candidate by so much AUC.
 _MIN_GAIN = 0.002
 
@@ -141,7 +141,7 @@ def _importance(X: np.ndarray, codes: np.ndarray, sources: Sequence[Sequence[str
     trees = ExtraTreesClassifier(60, min_samples_leaf=5, random_state=seed).fit(X, codes)
     _, group, sizes = np.unique(["\0".join(names) for names in sources], return_inverse=True, return_counts=True)
     totals = np.bincount(group, trees.feature_importances_) / sizes
-    return np.maximum(totals[group] / max(totals.max(), 1e-12), _LEAST)
+    return np.maximum(totals[group] / max(totals.max(), 1e-12), _MIN_WEIGHT)
 
 
 def _score(

@@ -38,7 +38,7 @@ class HasOwnLoss(Protocol):
 class HasMinBatch(Protocol):
     """A network with a minimum batch size, as batch normalisation needs."""
 
-    least_batch: int
+    min_batch: int
 
 
 def row_losses(
@@ -50,9 +50,9 @@ def row_losses(
     return torch.nn.functional.cross_entropy(network(rows), classes, reduction="none")
 
 
-def least_batch(network: torch.nn.Module) -> int:
+def min_batch(network: torch.nn.Module) -> int:
     """Return the minimum number of rows of a batch of the network."""
-    return network.least_batch if isinstance(network, HasMinBatch) else 1
+    return network.min_batch if isinstance(network, HasMinBatch) else 1
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def train(
                 network.see(x, y, w)
             flat = FlatWeights(network)
             optimiser = recipe.start(flat)
-            steps, least = recipe.steps(len(x)), least_batch(network)
+            steps, least = recipe.steps(len(x)), min_batch(network)
             noise = recipe.noise_of(len(x))
             for taken, batch in enumerate(_batches(len(x), recipe.batch(len(x)), steps, least)):
                 flat.gradients.zero_()

@@ -51,7 +51,7 @@ SMALL_TABLES_A_RUN = 10
 # A tick that submits more would delay the others; the next tick submits the rest.
 MAX_RUNS_A_TICK = 10
 # Looking at a source on S3 or in a database takes a round trip.
-_LOOKERS = 16
+_SOURCE_THREADS = 16
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
@@ -200,7 +200,7 @@ def fingerprints(catalogue: Catalogue) -> dict[str, str | InputError | OSError]:
         except (InputError, OSError) as error:
             return error
 
-    with ThreadPoolExecutor(_LOOKERS) as pool:
+    with ThreadPoolExecutor(_SOURCE_THREADS) as pool:
         return dict(zip(catalogue, pool.map(look, catalogue), strict=True))
 
 

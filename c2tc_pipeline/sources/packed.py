@@ -47,7 +47,7 @@ def unpacked(stream: BinaryIO, location: Location) -> Iterator[BinaryIO]:
         elif codec is None:
             yield stream
         else:
-            source = pa.PythonFile(_StaysOpen(stream), mode="r")
+            source = pa.PythonFile(_Unclosable(stream), mode="r")
             yield cast("BinaryIO", io.BufferedReader(pa.CompressedInputStream(source, codec), 1 << 17))
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         if isinstance(error, OSError) and not any(words in str(error) for words in _DAMAGE):
@@ -57,7 +57,7 @@ def unpacked(stream: BinaryIO, location: Location) -> Iterator[BinaryIO]:
         ) from None
 
 
-class _StaysOpen:
+class _Unclosable:
     """File wrapper whose ``close()`` does nothing."""
 
     closed = False

@@ -59,7 +59,7 @@ class TabNetNetwork(torch.nn.Module):
     A lone training row is used twice. Unlike the package's, the last layer has a bias.
     """
 
-    least_batch = 2
+    min_batch = 2
 
     def __init__(
         self,
