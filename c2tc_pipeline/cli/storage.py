@@ -229,14 +229,14 @@ def read_ids(path: Path) -> dict[int, str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise InputError(f"The file {path} is not UTF-8 text; write one id a line.") from None
+        raise InputError(f"The file {path} is not UTF-8 text; write one id per line.") from None
     except FileNotFoundError:
-        raise InputError(f"There is no file {path}; name one with an id a line.") from None
+        raise InputError(f"There is no file {path}; name one with one id per line.") from None
     except OSError:
         raise InputError(f"The file {path} can't be read; check that it is a file and its permissions.") from None
     found = {number: line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
     if not found:
-        raise InputError(f"The file {path} holds no id; write one a line.")
+        raise InputError(f"The file {path} holds no id; write one per line.")
     return found
 
 

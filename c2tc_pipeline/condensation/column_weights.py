@@ -37,7 +37,7 @@ _DRAWS = 8_000
 _VALIDATION_ROWS = 4_000
 # The smallest weight in units of the largest, so that no column vanishes.
 _MIN_WEIGHT = 1e-2
-# A power has to beat the next lower candidate by so much AUC.
+# Minimum gain in AUC over the next lower power.
 _MIN_GAIN = 0.002
 
 

@@ -286,7 +286,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         return clusters.with_means_of(encoded.rows)
 
     def check(self, n: int, n_classes: int) -> ClusterSettings:
-        """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
+        """Return the settings for this number of rows and classes; raise InputError if they can't be used."""
         check_choice("Representative", self.representative, REPRESENTATIVES)
         check_min_rows(self.min_rows_per_condensed_row, self.representative)
         check_column_weights(self.column_weights)

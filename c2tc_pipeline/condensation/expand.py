@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 SPACES = ("original", "encoded")
 CLASS_MIXES = ("source", "condensed")
 
-# A normal distribution that lies inside the range of its column up to so many deviations is left as it is.
+# A normal distribution is kept if this many deviations around its mean lie inside the range of the column.
 _DEVIATIONS_INSIDE = 2.0
-# Correlations are drawn a little towards none, so that a matrix of few rows has a Cholesky factor.
+# Correlations are shrunk a little towards zero, so that a matrix of few rows has a Cholesky factor.
 _SHRINKAGE = 0.02
-# Deviations this close to those of a column of two values, 0 and 1, are taken for such.
+# Deviations this close to those of a column of two values, 0 and 1, count as equal to them.
 _TWO_VALUED = 1e-4
 
 

@@ -275,7 +275,7 @@ def _totals(weight: np.ndarray) -> np.ndarray:
 
 
 def _column_gaps(rows: RowSource, min_rows: int) -> list[np.ndarray]:
-    """Return the wide gaps between neighbouring values of each column that so many sampled rows have at both ends."""
+    """Return the wide gaps between neighbouring values of each column, with ``min_rows`` sampled rows at both ends."""
     sample = rows.take(sampled_numbers(len(rows), seed=0, most=_GAP_ROWS))
     least = max(_MIN_GAP, _ROWS_PER_GAP / len(sample))
     gaps = []

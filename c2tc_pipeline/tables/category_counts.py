@@ -22,7 +22,7 @@ from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 
 MAX_CATEGORIES = 2**18
-# Hashes that the sketch keeps: 2 MB per column. Beyond so many distinct values the error is 0.2 %.
+# Hashes that the sketch keeps: 2 MB per column. Beyond this many distinct values the error is 0.2 %.
 KEPT_HASHES = 2**18
 # Rows counted together: counting a column of distinct strings stops before all of them are in memory.
 _CHUNK_ROWS = 2**20
@@ -221,7 +221,7 @@ class CategoryCounter:
         self._sketch.add(hashed_texts(keys))
 
     def counts(self, classes: int) -> CategoryCounts:
-        """Return the counts, for so many classes."""
+        """Return the counts, with columns for this number of classes."""
         assert self._sketch is None
         cells, rows = self._cells.summed()
         absent = np.flatnonzero(self._missing)

@@ -141,7 +141,7 @@ def decimal_places(series: pd.Series[Any]) -> int | None:
 
 
 def as_decimals(numbers: np.ndarray, places: int) -> pd.Series[Any]:
-    """Return numbers as Python's decimals with so many decimal places, missing ones as None."""
+    """Return numbers as Python's decimals with this number of places, missing ones as None."""
     unit = Decimal(1).scaleb(-max(places, 0))
     cells = [None if np.isnan(number) else Decimal(repr(float(number))).quantize(unit) for number in numbers]
     return pd.Series(cells, dtype=object)

@@ -28,7 +28,7 @@ MAX_WORDS_SHARE = 0.001
 # Words are spellings of missing values only if there are at most this many different ones.
 MAX_WORDS = 10
 _FIRST_CELLS = 256
-# Integers of at most so many characters fit 64 bits.
+# Integers of at most this many characters fit 64 bits.
 _SAFE_DIGITS = 18
 _INT64 = np.iinfo(np.int64)
 

@@ -41,7 +41,7 @@ class RowPicker:
         return taken
 
     def needs_pruning(self) -> bool:
-        """Whether so many rows are held beyond the sample that pruning pays."""
+        """Whether half as many rows again as the sample are held, so that pruning pays."""
         return len(self._hashes) > 1.5 * self.most
 
     def prune(self) -> np.ndarray:

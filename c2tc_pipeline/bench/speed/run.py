@@ -226,7 +226,7 @@ def time_training(
 ) -> tuple[float, Timed[Any], str]:
     """Time the training of the MLP; return its seconds, what was timed, and a description.
 
-    With ``epochs`` only so many epochs and a training of none are timed, and the others extrapolated: for recipes
+    With ``epochs`` only that many epochs and a training of none are timed, and the others extrapolated: for recipes
     whose number of steps depends on the epochs alone, all epochs cost the same.
     """
     full = recipe_named(recipe)
