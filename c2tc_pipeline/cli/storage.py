@@ -171,7 +171,7 @@ def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_j
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
-    "--rows", type=click.IntRange(1), help="How many rows to draw.  [default: 20,000 or more, see the README]"
+    "--rows", type=click.IntRange(1), help="Rows to draw.  [default: 20,000 or more, see docs/condense.md]"
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Parquet file to write; an existing one is kept."

@@ -99,7 +99,7 @@ class LossCurve:
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """How precisely curves are measured.
+    """Precision of measured curves.
 
     ``points`` grid points up to ``max_clusters``, beyond which the last slope, which hardly changes in log-log, is
     used. Classes of more than ``min_rows`` rows are sampled: ``rows_per_cluster`` of the largest grid point.

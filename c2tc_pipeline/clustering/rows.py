@@ -151,7 +151,7 @@ class RowSource:
 
     @property
     def in_memory(self) -> bool:
-        """Whether reading the rows costs nothing."""
+        """Whether the rows are an array in memory."""
         return isinstance(self.data, np.ndarray)
 
     @property

@@ -17,7 +17,7 @@ _MOVED_SHARE = 1 / 3
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """What a block of rows contributes to its clusters: sums, total weights, and the rows' squared norms.
+    """Contribution of a block of rows to its clusters: sums, total weights, and the rows' squared norms.
 
     ``power`` is NaN where it was not computed. Contributions of blocks are added with ``+``.
     """

@@ -55,7 +55,7 @@ class ColumnWeights:
 
     @property
     def are_equal(self) -> bool:
-        """Whether all columns weigh the same, so that distances are what they were."""
+        """Whether all columns weigh the same, so that distances do not change."""
         return len(set(self.factors)) == 1
 
     def scaled(self, rows: RowSource) -> RowSource:

@@ -27,7 +27,7 @@ _TRIAL_ROWS = 20_000
 
 @dataclass(frozen=True)
 class GammaScore:
-    """What one gamma scored on the validation rows."""
+    """Scores of one gamma on the validation rows."""
 
     gamma: float
     counts: tuple[int, ...]

@@ -30,7 +30,7 @@ _NUMBERS = (Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has.
+    """Counts of condensed rows that repeat a source row, by reason; a row is counted under its first reason.
 
     ``drawn`` counts those of ``drawn_rows`` rows drawn from the condensed rows that repeat a source row.
     """

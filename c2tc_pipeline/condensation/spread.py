@@ -119,7 +119,7 @@ class CategoryShares:
 
 @dataclass(frozen=True)
 class Spread:
-    """How the members of condensed rows vary.
+    """Variation of the members of condensed rows: deviations, correlations, gaps and category shares.
 
     Parameters
     ----------

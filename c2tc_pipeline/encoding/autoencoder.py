@@ -42,7 +42,7 @@ _MARGIN = 0.1
 
 @dataclass(frozen=True)
 class AutoencoderSettings:
-    """What determines the trained weights, beside the data; ``batch_size=None`` is :func:`default_batch_size`."""
+    """Settings that determine the trained weights; ``batch_size=None`` is :func:`default_batch_size`."""
 
     latent: int
     hidden: int = 64

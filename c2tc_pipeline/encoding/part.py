@@ -24,7 +24,7 @@ from c2tc_pipeline.tables.statistics import TableStatistics, refuse_infinities, 
 
 @dataclass(frozen=True)
 class PartState:
-    """What a part needs to be rebuilt: JSON values and arrays.
+    """State from which a part is rebuilt: JSON values and arrays.
 
     The methods return entries by name, or raise ValueError where they are of another form.
     """

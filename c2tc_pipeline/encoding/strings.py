@@ -136,7 +136,7 @@ def most_frequent(counts: CategoryCounts, limit: int) -> list[str]:
 
 @dataclass(frozen=True)
 class StringChoice:
-    """How a string column is encoded, "similarity" or "target", and a reason for people."""
+    """The encoding of a string column, "similarity" or "target", and the reason in words."""
 
     column: str
     encoding: str

@@ -35,7 +35,7 @@ document.querySelector('form').hidden = false;
 
 @dataclass(frozen=True)
 class TableState:
-    """What an operator has to know of a table.
+    """State of a table for operators.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ _PARTS = rf"(?s)^(?P<sign>[+-]?)\s*(?P<before>{_MONEY})?\s*(?P<second>[+-]?)(?P<
 
 @dataclass(frozen=True)
 class TextReading:
-    """How the cells of a text column are numbers or dates.
+    """Format of the numbers or dates in a text column.
 
     ``style`` is one of the ways of writing them, ``sign`` the currency or percent sign beside them, and ``words`` are
     the other cells, which are missing values.
@@ -98,7 +98,7 @@ class TextReading:
 
 @dataclass(frozen=True)
 class Readings:
-    """How the text of a table is read: further spellings of missing values, and the columns of numbers and dates.
+    """Readings of the text of a table: further spellings of missing values, and the columns of numbers and dates.
 
     Examples
     --------

@@ -98,7 +98,7 @@ class Table:
 
     @property
     def is_large(self) -> bool:
-        """Whether what is computed of each row should go to files instead of memory."""
+        """Whether values computed for each row should go to files instead of memory."""
         return not self.blocks.in_memory or len(self.codes) * len(self.blocks.columns) >= LARGE_CELLS
 
     def positions(self, side: str) -> np.ndarray:
