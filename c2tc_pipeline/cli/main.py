@@ -99,11 +99,11 @@ for _command in (run, ui, expand, forget, verify, gc):
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to write; replaced if c2tc made it."
 )
 @click.option(
-    "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="numeric, string, code or drop; repeatable."
+    "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="Role: numeric, string, code or drop; repeatable."
 )
 @click.option("--missing", metavar="WORDS", help="Further spellings of missing values, such as unknown,n/a.")
 @click.option(
-    "--label-kind", type=click.Choice(["auto", "classes"]), help="Accept many numbers as classes.  [default: auto]"
+    "--label-kind", type=click.Choice(["auto", "classes"]), help="Kind of a label of many numbers.  [default: auto]"
 )
 @click.option(
     "--strings", type=click.Choice(["auto", "similarity", "target"]), help="Encoding of strings.  [default: auto]"
@@ -191,7 +191,7 @@ def condense(
       c2tc condense "postgresql://ann@host/sales?table=people" --label income --out small
       c2tc condense --catalogue paper --table adult --out small
 
-    With --table, defaults are those of the catalogue, where it sets any.
+    With --table, settings in the catalogue replace the defaults.
     """
     if ratio is not None and rows is not None:
         raise InputError("Both --ratio and --rows are given; choose one of them.")
