@@ -103,7 +103,7 @@ for _command in (run, ui, expand, forget, verify, gc):
 )
 @click.option("--missing", metavar="WORDS", help="Further spellings of missing values, such as unknown,n/a.")
 @click.option(
-    "--label-kind", type=click.Choice(["auto", "classes"]), help="Kind of a label of many numbers.  [default: auto]"
+    "--label-kind", type=click.Choice(["auto", "classes"]), help="Take any labels as classes.  [default: auto]"
 )
 @click.option(
     "--strings", type=click.Choice(["auto", "similarity", "target"]), help="Encoding of strings.  [default: auto]"

@@ -9,7 +9,7 @@ from c2tc_pipeline.common.errors import InputError, closest
 
 
 class Role(StrEnum):
-    """Use of a column."""
+    """Use of a column in condensing."""
 
     NUMERIC = "numeric"
     STRING = "string"

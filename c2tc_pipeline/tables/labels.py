@@ -17,8 +17,9 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_text
 
 LABEL_KINDS = ("auto", "classes")
-# A label of up to this many different values always counts as classes, whatever its type.
+# A label of more different values than this looks continuous if they are fractions or times.
 FEW_CLASSES = 20
+# The same for integers.
 MAX_NUMBERED_CLASSES = 200
 # Maximum number of classes, as each gets at least one condensed row.
 MAX_CLASSES = 2**18
