@@ -31,7 +31,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort):
-            # RuntimeErrors by birth, but only click's way to leave a command, as after --help.
+            # Subclasses of RuntimeError by which click leaves a command, as after --help.
             raise
         except InputError as error:
             click.echo(f"Error: {error}", err=True)
@@ -114,7 +114,7 @@ def up(folder: Path, **settings: Any) -> None:
 @main.command()
 @_folder
 def check(folder: Path) -> None:
-    """Ask every service of a running stack how it is; exit code 1 if one is not well."""
+    """Check the health of every service of a running stack; exit code 1 if one is not well."""
     ill = 0
     for service in all_services(_running(folder)):
         try:

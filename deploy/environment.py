@@ -8,7 +8,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     "C2TC_CACHE_DIR": ("the cache of weights, loss curves and scores", "the user's cache directory"),
     "C2TC_MOST_TABLE_MB": ("how large a table may be in memory, in MB", "half of the machine's or container's memory"),
     "C2TC_STEPS": ("where steps run: `apart` in processes of their own, or `together` in that of their run", "`apart`"),
-    "C2TC_SENSOR_SECONDS": ("pause between the ticks of every sensor", "30 to 60 s, by sensor"),
+    "C2TC_SENSOR_SECONDS": ("pause between the ticks of every sensor", "15 to 60 s, by sensor"),
     "C2TC_WEBHOOK_URL": ("where alerts are posted; a secret", "none are posted"),
     "C2TC_WEBHOOK_FORMAT": ("`json` or `slack`", "`slack` for hooks.slack.com, else `json`"),
     "C2TC_SMTP_URL": ("mail server for alerts, `smtp://user:password@host:587` or `smtps://`; a secret", "no mail"),

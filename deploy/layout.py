@@ -79,7 +79,7 @@ class Layout:
 
     @property
     def dask(self) -> Path:
-        """What workers spill."""
+        """The folder into which Dask workers spill."""
         return self.folder / "dask"
 
     @property

@@ -19,7 +19,7 @@ _DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType required 
 def get(url: str, body: bytes | None = None, seconds: float = _SECONDS) -> bytes | None:
     """Return the answer of a loopback address, or None if there is none or it is an error."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    # A proxy of the environment is not for the loopback.
+    # Bypass the HTTP proxy of the environment.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=seconds) as response:
@@ -86,12 +86,12 @@ def code_answers(layout: Layout) -> bool:
 
 
 def dashboard_answers(layout: Layout) -> bool:
-    """Return whether the dashboard has loaded the pipeline; raise InputError with what keeps it from that."""
+    """Return whether the dashboard has loaded the pipeline; raise InputError with the reason if it can't."""
     data = ask(layout, _LOCATIONS)
     entries = data["workspaceOrError"].get("locationEntries", []) if data else []
     for entry in entries:
         found = entry["locationOrLoadError"] or {}
-        # While the code server starts, that is an error, too.
+        # While the code server starts, the dashboard also reports an error.
         if found.get("__typename") == "PythonError" and "UserCodeUnreachable" not in found["message"]:
             raise InputError(f"The pipeline can't be loaded: {found['message'].strip().splitlines()[-1]}")
     return bool(entries) and all(

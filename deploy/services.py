@@ -128,8 +128,8 @@ def _s3(layout: Layout) -> Service:
 def _dask(layout: Layout) -> list[Service]:
     if importlib.util.find_spec("distributed") is None:
         raise InputError("Dask needs the package distributed; install the extra 'production', or say --workers 0.")
-    # Workers read sources and S3 themselves, so they know what the pipeline knows.
-    knowing = layout.environment(*S3_SECRETS, outer=os.environ)
+    # Workers read sources and S3 themselves, so they get the secrets of the pipeline.
+    environment = layout.environment(*S3_SECRETS, outer=os.environ)
     dask = [sys.executable, "-m", "dask"]
     address = f"tcp://{HOST}:{layout.ports['dask']}"
     return [
@@ -149,7 +149,7 @@ def _dask(layout: Layout) -> list[Service]:
                 *(*dask, "worker", address, "--host", HOST, "--nworkers", str(layout.workers), "--nthreads", "1"),
                 *("--memory-limit", layout.memory, "--local-directory", str(layout.dask), "--no-dashboard"),
             ],
-            knowing,
+            environment,
             lambda: probes.dask_workers(layout) == layout.workers,
             where=f"{layout.workers} processes",
         ),

@@ -60,7 +60,7 @@ def smoke(layout: Layout, patience: float, report: Callable[[str], object]) -> A
 def _wanted(layout: Layout) -> Partitions:
     data = probes.ask(layout, _ASSETS, seconds=60.0)
     if not data:
-        raise InputError("The dashboard does not answer; is the stack up? python -m deploy check tells.")
+        raise InputError("The dashboard does not answer; check the stack with: python -m deploy check.")
     return {
         "/".join(node["assetKey"]["path"]): set(node["partitionKeys"]) or {""}
         for node in data["assetNodes"]

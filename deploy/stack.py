@@ -20,9 +20,9 @@ from c2tc_pipeline.common.errors import InputError
 from deploy.layout import Layout
 from deploy.services import all_services
 
-# How long a process that has just taken a folder may take to note its number, and how often one looks.
-_NOTE_SECONDS = 10.0
-_NOTE_LOOK_SECONDS = 0.02
+# Time for a process that has just locked a folder to record its pid, and the interval of polling for it.
+_RECORD_SECONDS = 10.0
+_POLL_SECONDS = 0.02
 
 
 class Stack(Supervisor):
@@ -36,18 +36,18 @@ class Stack(Supervisor):
         """Record the processes."""
         import psutil
 
-        noted = []
+        recorded = []
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):
-                noted.append([process, psutil.Process(process).create_time()])
-        # In one step: half a note would keep the next stack from starting, just when it has something to end.
+                recorded.append([process, psutil.Process(process).create_time()])
+        # In one step: a half-written file would keep the next stack from starting and ending the processes in it.
         draft = processes_file(self.layout).with_suffix(".new")
-        draft.write_text(json.dumps(noted))
+        draft.write_text(json.dumps(recorded))
         draft.replace(processes_file(self.layout))
 
 
 def processes_file(layout: Layout) -> Path:
-    """Return where a stack notes its processes."""
+    """Return the file in which a stack records its processes."""
     return layout.folder / "processes.json"
 
 
@@ -71,35 +71,35 @@ def running_stack(
 def holder(folder: Path) -> int | None:
     """Return the process that runs the stack of a folder, or None."""
     path = _lock_file(folder)
-    give_up = time.monotonic() + _NOTE_SECONDS
+    give_up = time.monotonic() + _RECORD_SECONDS
     while path.exists():
         with path.open("r") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return None
             except BlockingIOError:
-                # Between taking the lock and noting who has it, the file is empty or names a stack that was killed.
-                process = _noted(lock.read())
+                # Between locking the file and writing the pid, it is empty or names a stack that was killed.
+                process = _recorded_process(lock.read())
                 if process is not None:
                     return process
         if time.monotonic() > give_up:
-            raise RuntimeError(f"A stack has {folder}, but has not noted its process; try again.")
-        time.sleep(_NOTE_LOOK_SECONDS)
+            raise RuntimeError(f"A stack has locked {folder}, but not recorded its process yet; try again.")
+        time.sleep(_POLL_SECONDS)
     return None
 
 
-def _noted(note: str) -> int | None:
-    """Return the process of a note; None if the note is not whole, or the process is gone."""
+def _recorded_process(line: str) -> int | None:
+    """Return the process whose pid is recorded; None if the line is incomplete, or the process is gone."""
     import psutil
 
-    number = note.removesuffix("\n")
-    if number == note or not number.isdecimal() or not psutil.pid_exists(int(number)):
+    number = line.removesuffix("\n")
+    if number == line or not number.isdecimal() or not psutil.pid_exists(int(number)):
         return None
     return int(number)
 
 
 def take_down(folder: Path) -> bool:
-    """Ask the process that runs a stack to stop it, and wait until it has; tell whether there was one."""
+    """Ask the process that runs a stack to stop it, and wait until it has; return whether there was one."""
     process = holder(folder)
     if process is None:
         return False
@@ -127,23 +127,23 @@ def _locked(layout: Layout) -> Iterator[None]:
                 f"A stack runs in {layout.folder} already; stop it with: python -m deploy down --folder {layout.folder}"
             ) from None
         lock.truncate(0)
-        # The end of the line tells a reader that the number is whole.
+        # The line end shows that the pid is complete.
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         try:
             yield
         finally:
-            # Nobody is to read this number when the next one has the lock, and it is another process's by then.
+            # Clear the pid before the lock is released.
             lock.truncate(0)
 
 
 def end_leftovers(layout: Layout, report: Report) -> None:
-    """Kill what a stack left behind whose own process was killed."""
+    """Kill the processes that a killed stack left behind."""
     import psutil
 
     path = processes_file(layout)
     for number, born in json.loads(path.read_text()) if path.exists() else []:
-        # The number may be another process's by now; its time of birth tells.
+        # The pid may be another process's by now, so compare the start time.
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(number)
             if process.create_time() == born:

@@ -7,7 +7,7 @@ whole table.
 """
 
 # %%
-# Three parts: training rows, rows to choose by, rows to judge the choice by.
+# Three parts: training rows, rows for choosing a setting, and rows for judging the choice.
 
 import time
 

@@ -2,14 +2,14 @@
 Adding a rival
 ==============
 
-Write another way to make few rows of many, and compare it with those that are there.
+Write another way to make few rows of many, and compare it with the existing ones.
 
 In the project a rival is one file in ``c2tc_pipeline/bench/rivals`` and one line in its registry; then every experiment
-(``c2tc bench``) knows it.
+(``c2tc bench``) can use it.
 """
 
 # %%
-# A rival says how the rows of one class are condensed to a number of rows.
+# A rival condenses the rows of one class to a given number of rows.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -122,7 +122,7 @@ def _first_step_limit(counts: np.ndarray) -> int:
 
 
 def _by_capacity(step: int, room: np.ndarray) -> np.ndarray:
-    """Hand out ``step`` clusters in proportion to the room left, odd ones to the roomiest classes in turn."""
+    """Hand out ``step`` clusters in proportion to the room left, the remainder to the classes with most room."""
     gifts = (step * room) // room.sum()
     order = np.argsort(-room, kind="stable")
     left = step - int(gifts.sum())

@@ -22,7 +22,7 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Allocation:
-    """How many condensed rows each class gets.
+    """The number of condensed rows of each class, with objective and bound.
 
     Parameters
     ----------

@@ -47,8 +47,8 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--methods", callback=_names, help="Only these methods, separated by commas.")
 @click.option("--without", callback=_names, help="All methods but these, separated by commas.")
 @click.option("--models", callback=_names, help="Other models, separated by commas.")
-@click.option("--seeds", type=click.IntRange(1, 100), help="Another number of repetitions.")
-@click.option("--first-seed", type=click.IntRange(0, 1_000_000), help="The seed of the first one.  [default: 0]")
+@click.option("--seeds", type=click.IntRange(1, 100), help="Number of repetitions.")
+@click.option("--first-seed", type=click.IntRange(0, 1_000_000), help="Seed of the first repetition.  [default: 0]")
 @click.option(
     "--on",
     "judged_on",
@@ -91,13 +91,13 @@ def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **
       c2tc bench my_grid.yaml --data tables
       c2tc bench speed --data tables --parts stages,search
 
-    Finished cells are cached: an experiment that was stopped goes on where it was. It writes scores.parquet,
+    Finished cells are cached, so a stopped experiment continues from there. It writes scores.parquet,
     statistics.parquet, table.md, report.html and figures. NAME may be a YAML file of your own.
 
     "speed" measures the package beside reference implementations, on this machine: stages, search, autoencoder,
     throughput, whole and rivals, which are its --parts. --seeds is the number of repeats, --tables restricts it to some
     of adult, diabetes130us, airlines, covertype and jannis. It writes speed.parquet, speed.md, speed.json and figures;
-    nothing else should run meanwhile.
+    nothing else should run at the same time.
 
     "scale" condenses a synthetic table (--rows) and three smaller ones under a memory limit (--memory), and the largest
     in memory beside it. It needs some 15 GB of disk and as much memory for 20 million rows, and writes scale.md and

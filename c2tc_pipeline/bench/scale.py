@@ -206,7 +206,7 @@ def _run(table: Path, rows: int, condensed_rows: int, way: str, folder: Path, me
 
 @dataclass(frozen=True)
 class Watched:
-    """Exit code, standard error, time and peak of anonymous memory of a command; 0 where the system does not tell."""
+    """Exit code, standard error, time and peak of anonymous memory of a command; 0 where unknown."""
 
     code: int
     errors: str

@@ -121,11 +121,11 @@ def expand_to_file(directory: Path, out: Path, *, rows: int | None, space: str, 
 def forget_in_directory(
     directory: Path, wanted: dict[int, str], ids: Path, *, key: str | None = None, source: str | None = None
 ) -> Forgotten:
-    """Make a directory that ``c2tc condense`` wrote forget source rows; all of it or nothing.
+    """Forget source rows in a directory that ``c2tc condense`` wrote, all or nothing.
 
     ``wanted`` are the ids by their line in the file ``ids``.
     """
-    # Before the table is read: whatever comes in its place from here on is not what is replaced.
+    # Read first: a directory that appears in its place later is not replaced.
     manifest = read_manifest(directory)
     check_target(directory, kind=ARTEFACT_KIND, replace=True)
     table = CondensedTable.load(directory)
@@ -142,7 +142,7 @@ def forget_in_directory(
     blocks = Blocks.of_source(address)
     if blocks.digest != digest:
         raise InputError(
-            f"The source {blocks.shown} is not as it was when it was condensed; name a copy that is with --source, or "
+            f"The source {blocks.shown} changed since it was condensed; name an unchanged copy with --source, or "
             "condense the table anew without the rows."
         )
     if key is not None and key not in blocks.columns:
@@ -174,8 +174,8 @@ def find_rows(blocks: Blocks, ids: dict[int, str], key: str | None, path: Path) 
             # Not isdigit: that takes other scripts' digits, and int() takes signs and underscores.
             if not (text.isascii() and text.isdecimal()):
                 raise InputError(
-                    f"Line {line} of {path} is no position of a row, counted from 0; correct it, or name the column "
-                    "that holds the ids with --key."
+                    f"Line {line} of {path} is not the position of a row, counted from 0; correct it, or name the "
+                    "column that holds the ids with --key."
                 )
             # Compared by length first, because a number of a million digits takes long to read.
             digits = text.lstrip("0")

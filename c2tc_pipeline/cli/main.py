@@ -20,7 +20,7 @@ import click
 from c2tc_pipeline import __version__
 from c2tc_pipeline.cli.pipeline import run, ui
 from c2tc_pipeline.cli.storage import expand, forget, gc, verify
-from c2tc_pipeline.common.defaults import CATALOGUE, check_gamma, check_least_rows, check_rows, checked_ratio
+from c2tc_pipeline.common.defaults import CATALOGUE, check_gamma, check_min_rows, check_rows, checked_ratio
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.common.errors import InputError
 
@@ -69,7 +69,7 @@ def _fail(message: str, code: int) -> None:
 @click.version_option(__version__, prog_name="c2tc")
 def main() -> None:
     """Make big tables small without losing what models learn from them."""
-    # An arrow or a class name that the terminal's encoding lacks is no reason to fail after the work is done.
+    # Characters that the terminal's encoding lacks must not fail a command whose work is done.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     # Imports make some hundred thousand objects that stay; collecting cycles among them takes half a second of every
@@ -99,11 +99,11 @@ for _command in (run, ui, expand, forget, verify, gc):
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to write; replaced if c2tc made it."
 )
 @click.option(
-    "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="numeric, string, code or drop; repeatable."
+    "--role", "roles", multiple=True, metavar="COLUMN=ROLE", help="Role: numeric, string, code or drop; repeatable."
 )
 @click.option("--missing", metavar="WORDS", help="Further spellings of missing values, such as unknown,n/a.")
 @click.option(
-    "--label-kind", type=click.Choice(["auto", "classes"]), help="Take many numbers as classes.  [default: auto]"
+    "--label-kind", type=click.Choice(["auto", "classes"]), help="Take any labels as classes.  [default: auto]"
 )
 @click.option(
     "--strings", type=click.Choice(["auto", "similarity", "target"]), help="Encoding of strings.  [default: auto]"
@@ -121,7 +121,7 @@ for _command in (run, ui, expand, forget, verify, gc):
 @click.option(
     "--min-rows-per-condensed-row",
     type=click.IntRange(1),
-    help="Source rows that every condensed row stands for at least.  [default: 1]",
+    help="Minimum number of source rows behind every condensed row.  [default: 1]",
 )
 @click.option(
     "--min-category-rows",
@@ -131,7 +131,7 @@ for _command in (run, ui, expand, forget, verify, gc):
 @click.option(
     "--column-weights",
     type=click.Choice(["auto", "none"]),
-    help="Distances by the importance of columns for the label, or alike.  [default: auto]",
+    help="Weigh columns in distances by their importance for the label, or alike.  [default: auto]",
 )
 @click.option(
     "--split",
@@ -191,7 +191,7 @@ def condense(
       c2tc condense "postgresql://ann@host/sales?table=people" --label income --out small
       c2tc condense --catalogue paper --table adult --out small
 
-    With --table, defaults are those of the catalogue, where it sets any.
+    With --table, settings in the catalogue replace the defaults.
     """
     if ratio is not None and rows is not None:
         raise InputError("Both --ratio and --rows are given; choose one of them.")
@@ -208,7 +208,7 @@ def condense(
         changes["seed"] = seed
     if gamma is not None:
         changes["gamma"] = _gamma(gamma)
-    check_least_rows(changes.get("min_rows_per_condensed_row", 1), changes.get("representative", "centroid"))
+    check_min_rows(changes.get("min_rows_per_condensed_row", 1), changes.get("representative", "centroid"))
     given = _roles(roles)
     if table_name is None and file and label:
         _check_source(file, label, given, out)

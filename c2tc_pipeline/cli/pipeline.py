@@ -50,7 +50,7 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(path_type=Path),
     default=defaults.RESULTS,
     show_default=True,
-    help="Results are copied into one folder per table here; replaced if c2tc made it.",
+    help="Folder for results, one folder per table; replaced if c2tc made it.",
 )
 @click.option("--force", is_flag=True, help="Also make what is up to date.")
 @_with_place
@@ -109,7 +109,7 @@ def run(
 @click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True)
 @_with_place
 def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
-    """Open the dashboard on the same instance, with schedules and sensors; Ctrl-C ends it."""
+    """Serve the dashboard of the pipeline, with schedules and sensors; Ctrl-C stops it."""
     from c2tc_pipeline.cli.ui import serve_dashboard
     from c2tc_pipeline.pipeline.instance import Workplace
 
@@ -120,5 +120,5 @@ def ui(host: str, port: int, catalogue: Path, storage: str, home: Path) -> None:
 def _sentence(failure: RunEvent) -> str:
     if failure.mistake:
         return failure.text
-    what = f"{failure.asset} of {failure.partition}" if failure.step else "The run"
+    what = f"{failure.asset} of {failure.scope}" if failure.step else "The run"
     return f"{what} failed ({failure.text.rstrip('.')}); c2tc ui shows its log."

@@ -87,18 +87,18 @@ def verify(folders: tuple[Path, ...], storage: str, cache: Path | None) -> None:
 
 @click.command()
 @_with_places
-@click.option("--keep", type=click.IntRange(1), help="Versions of each partition that stay.  [default: all]")
+@click.option("--keep", type=click.IntRange(1), help="Newest versions of each artefact to keep.  [default: all]")
 @click.option(
-    "--older-than", "hours", type=click.FloatRange(0), default=24.0, show_default=True, help="Hours since last changed."
+    "--older-than", "hours", type=click.FloatRange(0), default=24.0, show_default=True, help="Hours since last change."
 )
 @click.option("--dry-run", is_flag=True, help="Show what there is, and remove nothing.")
 def gc(
     folders: tuple[Path, ...], storage: str, cache: Path | None, keep: int | None, hours: float, dry_run: bool
 ) -> None:
-    """Remove what killed and overtaken writers left behind, and with --keep old versions too.
+    """Remove the files that killed and overtaken writers left behind, and with --keep old versions too.
 
     Checks the storage, the cache, runs/results, runs/bench, temporary directories, and FOLDERS: others that c2tc
-    condense or bench wrote. Runs may be active meanwhile if they take less than --older-than for a step.
+    condense or bench wrote. Runs may be active if none of their steps takes longer than --older-than.
 
     \b
     Examples:
@@ -130,13 +130,13 @@ def gc(
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--ids", type=click.Path(path_type=Path), required=True, help="A text file with one id per line.")
 @click.option("--key", help="The column that holds the ids.  [default: ids are positions counted from 0]")
-@click.option("--source", help="Where the source is now, if not where it was; its content must be the same.")
+@click.option("--source", help="Address of the source, if it was moved; its content must be the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON and nothing else.")
 def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_json: bool) -> None:
-    """Make DIRECTORY, written by c2tc condense, forget source rows.
+    """Forget source rows in DIRECTORY, written by c2tc condense.
 
-    Condensed rows that these rows stand behind are computed again from the others, as if the rows had not been there;
-    all other condensed rows stay as they are. The source is read, and must be as it was: forget first, then delete
+    Condensed rows that stand for these rows are computed again from the others, as if the rows had not been there;
+    all other condensed rows stay as they are. The source is read and must be unchanged: forget first, then delete
     there.
 
     \b
@@ -170,9 +170,7 @@ def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_j
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option(
-    "--rows", type=click.IntRange(1), help="How many rows to draw.  [default: 20,000 or more, see the README]"
-)
+@click.option("--rows", type=click.IntRange(1), help="Rows to draw.  [default: 20,000 or more, see docs/condense.md]")
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Parquet file to write; an existing one is kept."
 )
@@ -229,14 +227,14 @@ def read_ids(path: Path) -> dict[int, str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise InputError(f"The file {path} is not UTF-8 text; write one id a line.") from None
+        raise InputError(f"The file {path} is not UTF-8 text; write one id per line.") from None
     except FileNotFoundError:
-        raise InputError(f"There is no file {path}; name one with an id a line.") from None
+        raise InputError(f"There is no file {path}; name one with one id per line.") from None
     except OSError:
         raise InputError(f"The file {path} can't be read; check that it is a file and its permissions.") from None
     found = {number: line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
     if not found:
-        raise InputError(f"The file {path} holds no id; write one a line.")
+        raise InputError(f"The file {path} holds no id; write one per line.")
     return found
 
 

@@ -17,7 +17,7 @@ from c2tc_pipeline.common.processes import end_with_parent
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.2
-# The pause before a restart, doubled each time up to the longest, and after how long a service counts as healthy.
+# The pause before a restart, doubled each time up to a maximum, and the uptime that resets it.
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 HEALTHY_SECONDS = 60.0
@@ -38,19 +38,19 @@ class Service:
     name : str
         For people, and for its log.
     command : list of str
-        No secret in it: every user of the machine can read it.
+        Must hold no secret: every user of the machine can read it.
     environment : mapping
-        The whole of it.
+        All environment variables of the service.
     is_ready : callable
         Polled until it is true; an InputError ends the waiting.
     before, after : callable, optional
-        Called ahead of its first start, and once it is ready.
+        Called before its first start, and once it is ready.
     account : str, optional
         The user to run as.
     stop : Signals, default=SIGTERM
-        What makes it end in order.
+        The signal that ends it in order.
     stop_seconds : float, default=60
-        After how long it is killed instead.
+        Seconds after which it is killed instead.
     where : str, optional
         Its address, for people.
     leaves : tuple of Path, optional
@@ -127,7 +127,7 @@ class Supervisor:
         """Restart services that end or are stale, and never return."""
         while True:
             for running in self._running:
-                self._look_after(running)
+                self._supervise(running)
             time.sleep(POLL_SECONDS)
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class Supervisor:
         """Return the ids of the services' processes."""
         return [running.process.pid for running in self._running]
 
-    def _look_after(self, running: _Running) -> None:
+    def _supervise(self, running: _Running) -> None:
         service, now = running.service, time.monotonic()
         if running.due is not None:
             if now >= running.due:
@@ -201,7 +201,7 @@ def _end(running: _Running) -> str:
 
 
 def _clear(running: _Running, *, last: bool = False) -> None:
-    """Kill what a service that ended left behind, which has no work without it."""
+    """Kill the child processes that a service left behind when it ended."""
     if last or not running.service.keeps_children:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(running.process.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ from c2tc_pipeline.clustering.equal_rows import EqualRows, find_equal_rows, find
 from c2tc_pipeline.clustering.kernels import Kernel
 from c2tc_pipeline.clustering.lloyd import ClassClusters, lloyd
 from c2tc_pipeline.clustering.min_size import enlarge_small_clusters
-from c2tc_pipeline.clustering.rows import Block, RowSource, cut_blocks, lookup, rows_per_block
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource, cut_blocks, lookup, rows_per_block
 from c2tc_pipeline.clustering.seeding import extend_centers, start_on_sample
 
 # Below this share of distinct rows the saved distances repay the copy that merging makes.
@@ -33,7 +33,7 @@ _MIN_START_ROWS_PER_CENTER = 6
 # Lloyd continues on samples that grow by this factor. On Covertype's two large classes 10 full steps are left of 25.
 _GROWTH = 4
 # Lloyd on all rows stops at a step that lowers the loss by less than this share, which falls with the cost of a step:
-# small classes converge fully in no time, large ones stop when most is gained.
+# small classes converge fully, large ones stop when most is gained.
 _MAX_TOL = 1e-3
 _MIN_TOL = 1e-5
 _COSTLY_STEP = 2_000_000_000
@@ -74,7 +74,7 @@ class ClassKMeans:
         return len(self) if self.equal_rows is None else len(self.equal_rows.first)
 
     def _equal_rows_for(self, k: int) -> EqualRows | None:
-        """Return equal rows where they matter: to merge them, or if each may get a cluster."""
+        """Return equal rows if they are to be merged, or if each distinct row may get a cluster."""
         if not 1 <= k <= len(self):
             raise ValueError(f"A class of {len(self)} rows cannot be cut into {k} clusters.")
         return None if 2 * k < len(self) and self._rarely_equal else self.equal_rows
@@ -93,7 +93,7 @@ class ClassKMeans:
     def start(
         self, k: int, *, init: np.ndarray | None = None, seed: Seed = 0, max_iter: int = 100, relocate: int = 6
     ) -> np.ndarray | None:
-        """Return centres for :meth:`settle`, computed on one core and on a sample of a large class."""
+        """Return centres for :meth:`cluster_from`, computed on one core and on a sample of a large class."""
         equal = self._equal_rows_for(k)
         if equal is not None and k >= len(equal.first):
             return None
@@ -115,11 +115,11 @@ class ClassKMeans:
             for begin, end in itertools.pairwise([0, *sizes]):
                 picked[begin:end].sort()
             rows, weight = RowSource(rows.take(picked)), None if weight is None else weight[picked]
-        sample = Block(rows, weight=weight)
+        sample = RowBlock(rows, weight=weight)
         kernel = self.kernel.single_threaded()
         return self._call(start_on_sample, kernel, sample, sizes, k, init, fit_seeds, max_iter, relocate)
 
-    def settle(
+    def cluster_from(
         self,
         k: int,
         start: np.ndarray | None,
@@ -130,7 +130,7 @@ class ClassKMeans:
         min_rows: int = 1,
     ) -> ClassClusters:
         """Return ``k`` clusters of at least ``min_rows`` rows, from what :meth:`start` returned for the same seed."""
-        found = self._settle(k, start, seed, max_iter, tol)
+        found = self._clusters_from(k, start, seed, max_iter, tol)
         if min_rows == 1 or found.counts.min() >= min_rows:
             return found
         # Rows move all over the class, so that it has to be in memory.
@@ -152,9 +152,11 @@ class ClassKMeans:
         :func:`default_tolerance`.
         """
         start = self.start(k, init=init, seed=seed, max_iter=max_iter, relocate=relocate)
-        return self.settle(k, start, seed=seed, max_iter=max_iter, tol=tol)
+        return self.cluster_from(k, start, seed=seed, max_iter=max_iter, tol=tol)
 
-    def _settle(self, k: int, start: np.ndarray | None, seed: Seed, max_iter: int, tol: float | None) -> ClassClusters:
+    def _clusters_from(
+        self, k: int, start: np.ndarray | None, seed: Seed, max_iter: int, tol: float | None
+    ) -> ClassClusters:
         equal = self._equal_rows_for(k)
         if equal is not None and k >= len(equal.first):
             return self._split_equal_rows(k, equal)
@@ -211,7 +213,7 @@ def default_tolerance(rows: int, columns: int, k: int) -> float:
 
 
 def cluster_block(
-    kernel: Kernel, block: Block, k: int, init: np.ndarray | None, seed: Seed, max_iter: int = 100, tol: float = 1e-4
+    kernel: Kernel, block: RowBlock, k: int, init: np.ndarray | None, seed: Seed, max_iter: int = 100, tol: float = 1e-4
 ) -> ClassClusters:
     """Cluster the rows of one block, from centres extended by k-means++."""
     block = block.open()

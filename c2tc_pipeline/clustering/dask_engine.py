@@ -23,14 +23,14 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from c2tc_pipeline import __version__
 from c2tc_pipeline.clustering.engines import Engine, LostBlocks, Progress, Value, retry_lost_blocks
 from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
-from c2tc_pipeline.clustering.rows import Block, RowSource
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import cores
 
 _CONNECT_SECONDS = 10
 # Retries of a task that raised an error.
 _RETRIES = 2
-# The work is given up after this many checks without any worker.
+# Waiting ends after this many checks without any worker.
 _CHECK_SECONDS = 10
 _CHECKS = 6
 # Arrays from this size on are sent once for all tasks of a step.
@@ -56,7 +56,7 @@ def connect(engine: str) -> Iterator[DaskEngine]:
             f"No Dask scheduler answers at {engine!r}; start one with 'dask scheduler', check host and port, or choose "
             "the engine 'local'."
         ) from None
-    # The client logs a traceback when the scheduler disappears; the raised error says it in one sentence.
+    # The client logs a traceback when the scheduler disappears, beside the error that is raised here.
     logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -102,12 +102,12 @@ class DaskEngine(Engine):
 
         return retry_lost_blocks(attempt)
 
-    def place(self, blocks: Sequence[Block]) -> list[Any]:
+    def place(self, blocks: Sequence[RowBlock]) -> list[Any]:
         stored = self._stored(blocks)
         if stored is not None:
             if sum(len(block) * block.rows.row_bytes for block in stored) > _MEMORY_SHARE * self._memory():
                 return list(stored)
-            return [self._submit("cpu", Block.open, block) for block in stored]
+            return [self._submit("cpu", RowBlock.open, block) for block in stored]
         return [self._send_block(block.open()) for block in blocks]
 
     def map(
@@ -146,14 +146,14 @@ class DaskEngine(Engine):
     def _send(self, argument: Any) -> Any:
         if isinstance(argument, list):
             return [self._send(part) for part in argument]
-        return self.place([argument])[0] if isinstance(argument, Block) else self._send_once(argument)
+        return self.place([argument])[0] if isinstance(argument, RowBlock) else self._send_once(argument)
 
     def _send_once(self, value: Any) -> Any:
         """Send a large array as the result of a task, which can be repeated."""
         large = isinstance(value, np.ndarray) and value.nbytes >= _SHARED_BYTES
         return self._submit("cpu", _same, value) if large else value
 
-    def _send_block(self, block: Block) -> Future:
+    def _send_block(self, block: RowBlock) -> Future:
         if len(block) * block.rows.row_bytes <= _SENT_BYTES:
             return self._submit("cpu", _same, block)
         try:
@@ -201,10 +201,10 @@ class DaskEngine(Engine):
         """Return the workers' memory in bytes; infinite if one has no limit."""
         return float(sum(worker["memory_limit"] or np.inf for worker in self._workers()))
 
-    def _stored(self, blocks: Sequence[Block]) -> list[Block] | None:
+    def _stored(self, blocks: Sequence[RowBlock]) -> list[RowBlock] | None:
         """Return the blocks as files if every worker reads the same first rows there as this process."""
         stored = [
-            Block(there, block.first, block.weight, block.positions)
+            RowBlock(there, block.first, block.weight, block.positions)
             for block in blocks
             if (there := block.rows.stored) is not None
         ]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from c2tc_pipeline.clustering.kernels import Kernel, make_kernel
-from c2tc_pipeline.clustering.rows import Block, SpillFile, unspill
+from c2tc_pipeline.clustering.rows import RowBlock, SpillFile, unspill
 from c2tc_pipeline.common.devices import LOCAL_ENGINE, check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.threads import side_by_side
@@ -47,7 +47,7 @@ class Engine(ABC):
         """Compute ``function(*arguments)``."""
 
     @abstractmethod
-    def place(self, blocks: Sequence[Block]) -> list[Any]:
+    def place(self, blocks: Sequence[RowBlock]) -> list[Any]:
         """Bring blocks to where they are processed; return handles for :meth:`map`."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class LocalEngine(Engine):
     def call(self, function: Callable[..., Value], *arguments: Any, device: str = "cpu") -> Value:
         return function(*arguments)
 
-    def place(self, blocks: Sequence[Block]) -> list[Any]:
+    def place(self, blocks: Sequence[RowBlock]) -> list[Any]:
         return list(blocks)
 
     def map(

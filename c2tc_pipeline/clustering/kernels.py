@@ -83,7 +83,7 @@ def make_kernel(device: str = "auto") -> Kernel:
 
 @dataclass
 class _Rows:
-    """Rows with what the last step found for them."""
+    """Rows and the results of the last step on them."""
 
     X: np.ndarray
     weight: np.ndarray

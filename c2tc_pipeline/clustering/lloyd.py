@@ -17,7 +17,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.engines import LOCAL, Engine, retry_lost_blocks
 from c2tc_pipeline.clustering.kernels import REFRESH_STEPS, Kernel, nearest_neighbours
-from c2tc_pipeline.clustering.rows import Block, RowSource, release_pages, row_array
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource, release_pages, row_array
 from c2tc_pipeline.clustering.sums import ClusterSums, cluster_sums, moved_sums, own_distances
 
 # Share of a step by which centres move further. Lloyd converges slowly along long valleys: on classes of Jannis and
@@ -52,7 +52,7 @@ class ClassClusters(Descent):
 
 def lloyd(
     kernel: Kernel,
-    blocks: Sequence[Block],
+    blocks: Sequence[RowBlock],
     centers: np.ndarray,
     *,
     engine: Engine = LOCAL,
@@ -76,7 +76,7 @@ def descend(
     tol: float = 1e-4,
 ) -> Descent:
     """Take the steps of :func:`lloyd` without its final assignment; the loss, from sums, is that of the last step."""
-    return _descend(_OneBlock(kernel, Block(RowSource(X), weight=weight)), centers, max_iter, tol)
+    return _descend(_OneBlock(kernel, RowBlock(RowSource(X), weight=weight)), centers, max_iter, tol)
 
 
 def _descend(rows: _Blocks, centers: np.ndarray, max_iter: int, tol: float) -> Descent:
@@ -113,7 +113,7 @@ def _extrapolate(means: np.ndarray, counts: np.ndarray, before: np.ndarray, coun
 class _Blocks:
     """Steps over the rows of several blocks."""
 
-    def __init__(self, kernel: Kernel, blocks: Sequence[Block], engine: Engine) -> None:
+    def __init__(self, kernel: Kernel, blocks: Sequence[RowBlock], engine: Engine) -> None:
         self.kernel = kernel
         self.engine = engine
         self.lengths = [len(block) for block in blocks]
@@ -220,7 +220,7 @@ class _Blocks:
 class _OneBlock(_Blocks):
     """Steps over a single block, which the kernel loads once."""
 
-    def __init__(self, kernel: Kernel, block: Block) -> None:
+    def __init__(self, kernel: Kernel, block: RowBlock) -> None:
         super().__init__(kernel, [block.open()], LOCAL)
         X, weight = self.placed[0].rows.read(), block.weight
         self._rows = kernel.load(X, weight)
@@ -239,14 +239,14 @@ class _OneBlock(_Blocks):
         return np.asarray(labelled[0][0])
 
 
-def assign(block: Block, kernel: Kernel, centers: np.ndarray, power: bool = True) -> Labelled:
+def assign(block: RowBlock, kernel: Kernel, centers: np.ndarray, power: bool = True) -> Labelled:
     """Assign the rows of a block to their nearest centres."""
     X = block.rows.read()
     labels = kernel.assign(kernel.load(X, block.weight), centers)
     return labels, cluster_sums(X, labels, len(centers), block.weight, power=power)
 
 
-def assign_among(block: Block, before: Labelled, kernel: Kernel, centers: np.ndarray, near: np.ndarray) -> Labelled:
+def assign_among(block: RowBlock, before: Labelled, kernel: Kernel, centers: np.ndarray, near: np.ndarray) -> Labelled:
     """Assign the rows of a block among the neighbours of the centres that they had."""
     X = block.rows.read()
     labels = kernel.assign_among(X, before[0], centers, near)
@@ -254,7 +254,7 @@ def assign_among(block: Block, before: Labelled, kernel: Kernel, centers: np.nda
 
 
 def farthest_rows(
-    block: Block, labelled: Labelled, centers: np.ndarray, count: int
+    block: RowBlock, labelled: Labelled, centers: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return squared distance, cluster, row and position of the rows farthest from their centres."""
     X = block.rows.read()
@@ -268,7 +268,7 @@ def cluster_sizes(labelled: Labelled) -> np.ndarray:
     return np.bincount(labelled[0], minlength=len(labelled[1].counts))
 
 
-def relabel(block: Block, labelled: Labelled, moves: tuple[np.ndarray, np.ndarray]) -> Labelled:
+def relabel(block: RowBlock, labelled: Labelled, moves: tuple[np.ndarray, np.ndarray]) -> Labelled:
     """Move the rows at some positions of the block to other clusters."""
     positions, clusters = moves
     if not len(positions):
@@ -278,7 +278,7 @@ def relabel(block: Block, labelled: Labelled, moves: tuple[np.ndarray, np.ndarra
     return labels, cluster_sums(block.rows.read(), labels, len(labelled[1].counts), block.weight)
 
 
-def measure(block: Block, labelled: Labelled, means: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def measure(block: RowBlock, labelled: Labelled, means: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the loss around the means, and for each cluster the smallest squared distance and that row's position."""
     labels = labelled[0]
     distances = own_distances(block.rows.read(), labels, means)

@@ -20,7 +20,7 @@ import numpy as np
 from c2tc_pipeline.clustering import CURVE_VERSION
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans, Seed
 from c2tc_pipeline.clustering.kernels import Kernel
-from c2tc_pipeline.clustering.rows import Block, RowSource
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource
 from c2tc_pipeline.clustering.sums import own_distances
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
@@ -99,7 +99,7 @@ class LossCurve:
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """How precisely curves are measured.
+    """Precision of measured curves.
 
     ``points`` grid points up to ``max_clusters``, beyond which the last slope, which hardly changes in log-log, is
     used. Classes of more than ``min_rows`` rows are sampled: ``rows_per_cluster`` of the largest grid point.
@@ -127,11 +127,11 @@ def measure_curve(
     rng = np.random.default_rng(seed)
     max_clusters = min(max_clusters, settings.max_clusters)
     size = max(settings.min_rows, settings.rows_per_cluster * max_clusters)
-    blocks = [Block(rows.source)]
+    blocks = [RowBlock(rows.source)]
     if 2 * size < n:
         picked = rng.choice(n, size=2 * size, replace=False)
         halves = (np.sort(picked[:size]), np.sort(picked[size:]))
-        blocks = [Block(RowSource(rows.source.take(half))) for half in halves]
+        blocks = [RowBlock(RowSource(rows.source.take(half))) for half in halves]
     kernel = rows.kernel.single_threaded()
     return rows.engine.call(_measure, kernel, n, max_clusters, rng, settings, *blocks, device=rows.kernel.device)
 
@@ -142,8 +142,8 @@ def _measure(
     max_clusters: int,
     rng: np.random.Generator,
     settings: CurveSettings,
-    sample: Block,
-    fresh: Block | None = None,
+    sample: RowBlock,
+    fresh: RowBlock | None = None,
 ) -> LossCurve:
     """Measure the curve of ``n`` rows on a sample, and on fresh rows if there are any."""
     fitted = ClassKMeans(sample.rows.read(), kernel)

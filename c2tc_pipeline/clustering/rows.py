@@ -33,8 +33,8 @@ _MAX_READ_BYTES = 8 * 2**20
 # Per-row arrays with this many int32 entries, and other arrays from this size, are spilled to files.
 _SPILL_ENTRIES = 2**20
 _SPILL_BYTES = 2**20
-# Rows that say where all rows are, and share of the squared norm of their middle below which their typical squared
-# distance from it asks for another origin.
+# Size of the sample from which an origin is chosen: its median. Rows are re-centred if the median of their squared
+# distances from it is below this share of its squared norm.
 _CENTRING_ROWS = 4_096
 _NEAR_SHARE = 0.01
 
@@ -151,7 +151,7 @@ class RowSource:
 
     @property
     def in_memory(self) -> bool:
-        """Whether reading the rows costs nothing."""
+        """Whether the rows are an array in memory."""
         return isinstance(self.data, np.ndarray)
 
     @property
@@ -170,9 +170,9 @@ class RowSource:
         return RowSource(replace(self.data, factors=given), copy)
 
     def centred(self) -> tuple[RowSource, np.ndarray]:
-        """Return the rows around an origin among them, and that; rows that are near the usual one stay as they are.
+        """Return the rows minus their median, and the median; rows near the origin are returned unchanged, with zeros.
 
-        Distances between rows far from the origin drown in rounding: a row times another is much larger than they are.
+        Distances between rows far from the origin lose precision: products of rows are much larger than the distances.
         """
         some = self.take(np.linspace(0, len(self) - 1, min(len(self), _CENTRING_ROWS)).astype(np.int64))
         middle = np.median(some, axis=0).astype(self.dtype)
@@ -215,7 +215,7 @@ class RowSource:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """A range of a class's rows, with weights, and with their positions in the class if these are not consecutive."""
 
     rows: RowSource
@@ -226,7 +226,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def open(self) -> Block:
+    def open(self) -> RowBlock:
         """Return the block with its rows in memory."""
         return self if self.rows.in_memory else replace(self, rows=RowSource(self.rows.read()))
 
@@ -240,14 +240,16 @@ def rows_per_block(rows: RowSource) -> int:
     return max(_MIN_BLOCK_ROWS, BLOCK_BYTES // max(rows.row_bytes, rows.dtype.itemsize))
 
 
-def cut_blocks(rows: RowSource, weight: np.ndarray | None = None, positions: np.ndarray | None = None) -> list[Block]:
+def cut_blocks(
+    rows: RowSource, weight: np.ndarray | None = None, positions: np.ndarray | None = None
+) -> list[RowBlock]:
     """Cut rows, with their weights and positions, into blocks."""
     size = rows_per_block(rows)
     blocks = []
     for start in range(0, len(rows), size):
         part = slice(start, min(start + size, len(rows)))
         arrays = (None if array is None else array[part] for array in (weight, positions))
-        blocks.append(Block(rows.part(part.start, part.stop), start, *arrays))
+        blocks.append(RowBlock(rows.part(part.start, part.stop), start, *arrays))
     return blocks
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.kernels import Kernel
 from c2tc_pipeline.clustering.lloyd import Descent, descend
-from c2tc_pipeline.clustering.rows import Block
+from c2tc_pipeline.clustering.rows import RowBlock
 
 # Cells of the row-by-centre matrix held at once: 4 Mi float32 cells are 16 MiB.
 _SCORE_CELLS = 4 * 2**20
@@ -72,7 +72,7 @@ def _draw(mass: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
 
 def start_on_sample(
     kernel: Kernel,
-    sample: Block,
+    sample: RowBlock,
     sizes: Sequence[int],
     k: int,
     init: np.ndarray | None,

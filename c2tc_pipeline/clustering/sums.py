@@ -17,7 +17,7 @@ _MOVED_SHARE = 1 / 3
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """What a block of rows contributes to its clusters: sums, total weights, and the rows' squared norms.
+    """Contribution of a block of rows to its clusters: sums, total weights, and the rows' squared norms.
 
     ``power`` is NaN where it was not computed. Contributions of blocks are added with ``+``.
     """
@@ -89,7 +89,7 @@ def nearest_members(labels: np.ndarray, distances: np.ndarray, k: int) -> np.nda
 
 
 def chunks(rows: int, columns: int, *, cells: int | None = None) -> Iterator[slice]:
-    """Yield ranges of rows with at most so many cells, but at least one row."""
+    """Yield ranges of at least one row and at most ``cells`` cells, by default ``CHUNK_CELLS``."""
     size = max(1, (CHUNK_CELLS if cells is None else cells) // max(columns, 1))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))

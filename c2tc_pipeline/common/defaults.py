@@ -33,26 +33,26 @@ def checked_ratio(ratio: float) -> float:
 
 
 def check_rows(rows: Any) -> None:
-    """Refuse what is no number of condensed rows."""
+    """Raise InputError unless ``rows`` is an integer of at least 1."""
     if not isinstance(rows, Integral) or isinstance(rows, bool) or rows < 1:
         raise InputError(f"A budget of {rows!r} condensed rows does not fit: it must be an integer from 1 up.")
 
 
 def check_choice(what: str, value: Any, known: Sequence[str]) -> None:
-    """Refuse a value that is none of the known ones."""
+    """Raise InputError unless the value is one of the known ones."""
     if value not in known:
         raise InputError(f"{what} {value!r} is unknown; choose one of: {', '.join(known)}.")
 
 
 def check_gamma(gamma: float | str) -> None:
-    """Refuse what is neither a number between 0 and 1 nor ``"auto"``."""
+    """Raise InputError unless gamma is a number from 0 to 1, or ``"auto"``."""
     in_range = isinstance(gamma, Real) and 0 <= gamma <= 1
     if not in_range and gamma != "auto":
         raise InputError(f"gamma is {gamma!r}, but must be a number between 0 and 1, or 'auto'.")
 
 
-def check_least_rows(least: int, representative: str, *, name: str = "min_rows_per_condensed_row") -> None:
-    """Refuse what is no number of rows, and real rows where every row is to stand for several."""
+def check_min_rows(least: int, representative: str, *, name: str = "min_rows_per_condensed_row") -> None:
+    """Raise InputError unless the minimum is an integer of at least 1; medoids allow only 1."""
     if not isinstance(least, Integral) or isinstance(least, bool) or least < 1:
         raise InputError(f"{name} is {least!r}, but must be an integer from 1 up.")
     if least > 1 and representative == "medoid":
@@ -63,7 +63,7 @@ def check_least_rows(least: int, representative: str, *, name: str = "min_rows_p
 
 
 def check_column_weights(wanted: Any) -> None:
-    """Refuse what is neither ``"auto"``, ``"none"`` nor a mapping of columns to positive numbers."""
+    """Raise InputError unless the weights are ``"auto"``, ``"none"`` or a mapping of columns to positive numbers."""
     if wanted not in ("auto", "none") if isinstance(wanted, str) else not isinstance(wanted, Mapping):
         raise InputError(f"column_weights is {wanted!r}; choose 'auto', 'none' or a mapping of columns to numbers.")
     for name, value in wanted.items() if isinstance(wanted, Mapping) else ():

@@ -17,9 +17,9 @@ from c2tc_pipeline.common.errors import InputError
 DEVICES = ("auto", "cpu", "cuda", "mps")
 LOCAL_ENGINE = "local"
 _DASK_ADDRESS = re.compile(r"(dask|tcp|tls)://([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
-# Into how many parts a batch is cut, try after try.
+# Numbers of parts into which a batch is cut, one after the other.
 _PARTS = (1, 2, 4, 8)
-# What torch says when memory is short: CUDA and MPS, the CPU on Linux and on Windows, cuBLAS and cuDNN.
+# Texts of torch's out-of-memory errors: CUDA and MPS, the CPU on Linux and on Windows, cuBLAS and cuDNN.
 _SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 
 Result = TypeVar("Result")
@@ -60,7 +60,7 @@ def check_engine(engine: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a step runs, and into how many parts it cuts a batch there."""
+    """Device of a step, and the number of parts into which it cuts a batch there."""
 
     device: str
     parts: int = 1
@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Fallback:
-    """One time that a step did not fit where it was and went on elsewhere."""
+    """A step that did not fit into memory and continued in smaller batches or on the CPU."""
 
     step: str
     from_: str
@@ -91,7 +91,7 @@ _watchers: ContextVar[tuple[list[Fallback], ...]] = ContextVar("fallback_watcher
 
 @contextmanager
 def watch_fallbacks() -> Iterator[list[Fallback]]:
-    """Collect the fallbacks that happen inside, however deep; an outer watch sees what an inner one sees."""
+    """Collect the fallbacks inside a block; nested watches also report to the outer ones."""
     seen: list[Fallback] = []
     token = _watchers.set((*_watchers.get(), seen))
     try:
@@ -103,9 +103,9 @@ def watch_fallbacks() -> Iterator[list[Fallback]]:
 def on_device(step: str, start: str | Place, work: Callable[[Place], Result]) -> Result:
     """Do some work on a device; if its memory is too small, with half the batch, down to an eighth, then on the CPU.
 
-    The CPU begins with whole batches again, so that a result from there is to the bit that of a run on the CPU. A
-    device that lacks an operation (as MPS lacks some) sends the work to the CPU at once. Whatever else goes wrong is
-    raised, and so is the error of the last try.
+    The CPU begins with whole batches again, so that its result equals that of a run on the CPU bit by bit. If a
+    device lacks an operation (as MPS lacks some), the work goes to the CPU at once. Other errors are raised, and so
+    is the error of the last attempt.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def on_device(step: str, start: str | Place, work: Callable[[Place], Result]) ->
             if not below:
                 raise
             reason = str(error).partition("\n")[0]
-        # Not before the error is gone: its traceback kept the tensors of this try alive.
+        # After the except block, because the traceback keeps the tensors of this attempt alive.
         _empty_cache(place.device)
         fallback = Fallback(step, str(place), str(below[0]), reason)
         for seen in _watchers.get():
@@ -155,7 +155,7 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def _empty_cache(device: str) -> None:
-    """Give back what the device's allocator keeps for later."""
+    """Free the unused memory that the device's allocator holds."""
     import torch
 
     if device.startswith("cuda"):

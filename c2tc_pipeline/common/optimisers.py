@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 def one_thread() -> Iterator[None]:
     """Keep torch, scikit-learn and BLAS to one thread.
 
-    Training steps are too short to share: two runs side by side on two cores took eighteen times as long with two
-    threads each. One thread also adds up in the same order on machines with any number of cores.
+    Training steps are too short for several threads: two runs side by side on two cores took eighteen times as long
+    with two threads each. One thread also adds up in the same order on machines with any number of cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -31,7 +31,7 @@ def one_thread() -> Iterator[None]:
 
 
 class Optimiser(Protocol):
-    """Something that moves weights."""
+    """Protocol of optimisers."""
 
     def step(self, rate: float) -> None:
         """Move the weights against their gradient, by a step of that length."""

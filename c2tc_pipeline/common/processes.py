@@ -1,4 +1,4 @@
-"""Let a process end with the one that started it, where the operating system can do that."""
+"""End a process together with its parent, where the operating system supports it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
-    """Have the kernel signal this process when the thread that started it ends; only Linux can."""
+    """Ask the kernel to signal this process when the thread that started it ends; on Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))

@@ -39,7 +39,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def side_by_side(calls: Sequence[Callable[[], Value]]) -> Iterator[Value]:
-    """Make calls that use one core each, in one thread per core; yield the results in order."""
+    """Run single-core calls in one thread per core; yield the results in order."""
     if min(len(calls), cores()) < 2:
         for call in calls:
             yield call()

@@ -1,7 +1,7 @@
 """Encode, allocate, cluster: from a table to a condensed table.
 
-What belongs here: the method end to end, its result, and how the result looks in the original schema. What does not:
-how good the result is (see :mod:`c2tc_pipeline.evaluation`) and how it is shown (:mod:`c2tc_pipeline.reports`).
+What belongs here: the method end to end, and its result, also in the original schema. Its quality is measured in
+:mod:`c2tc_pipeline.evaluation` and shown in :mod:`c2tc_pipeline.reports`.
 """
 
 CONDENSED_VERSION = 10

@@ -18,7 +18,7 @@ from c2tc_pipeline.common.defaults import (
     check_choice,
     check_column_weights,
     check_gamma,
-    check_least_rows,
+    check_min_rows,
     check_rows,
     checked_ratio,
 )
@@ -88,8 +88,8 @@ def condense(
     strings, numeric : str
         Encoding of strings and scaling of numbers, as in :class:`HybridEncoder`.
     encoder : TableEncoder, optional
-        Another encoder instead of ``HybridEncoder(strings, numeric)``; a copy of it is fitted, its own parameters and
-        seed count, and its ``roles`` count as given.
+        Another encoder instead of ``HybridEncoder(strings, numeric)``. A copy of it is fitted, with its own parameters,
+        seed and ``roles``.
     allocation, gamma, representative, min_rows_per_condensed_row, column_weights : optional
         As in :class:`Condenser`; columns are those of the source.
     min_category_rows : int, default=1
@@ -148,8 +148,8 @@ def condense(
     check_choice("Device", device, DEVICES)
     make_allocator(allocation)
     check_gamma(gamma)
-    check_least_rows(min_rows_per_condensed_row, representative)
-    check_least_rows(min_category_rows, "centroid", name="min_category_rows")
+    check_min_rows(min_rows_per_condensed_row, representative)
+    check_min_rows(min_category_rows, "centroid", name="min_category_rows")
     check_column_weights(column_weights)
     check_engine(engine)
     if isinstance(missing, str) or not all(isinstance(mark, str) for mark in missing):

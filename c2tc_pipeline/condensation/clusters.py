@@ -17,7 +17,7 @@ from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.clustering.lloyd import ClassClusters
 from c2tc_pipeline.clustering.rows import RowSource, lookup, release_pages, row_array, row_chunks
 from c2tc_pipeline.clustering.sums import cluster_sums
-from c2tc_pipeline.condensation.plan import AllocationPlan, PartitionSettings, class_rows
+from c2tc_pipeline.condensation.plan import AllocationPlan, ClusterSettings, class_rows
 from c2tc_pipeline.condensation.stages import StageClock
 
 # Rows read at once to compute means.
@@ -124,7 +124,7 @@ def cluster_classes(
     X: np.ndarray | RowSource,
     edges: np.ndarray,
     plan: AllocationPlan,
-    settings: PartitionSettings,
+    settings: ClusterSettings,
     *,
     clock: StageClock | None = None,
 ) -> Clusters:
@@ -145,25 +145,25 @@ def cluster_classes(
             )
             results = engine.together(
                 [
-                    partial(_settle, rows, k, start, seed, settings.least_rows)
+                    partial(_cluster_from, rows, k, start, seed, settings.min_rows)
                     for rows, k, start, seed in zip(classes, counts, starts, seeds, strict=True)
                 ],
                 tick,
             )
         losses = CurveLosses(plan.measured)
-        gamma, least = plan.allocation.gamma, settings.least_rows
+        gamma, least = plan.allocation.gamma, settings.min_rows
         problem = AllocationProblem(np.diff(edges), settings.budget, losses, gamma, least)
         return Clusters.joined(_as_measured(plan.allocation, problem, results), edges, results)
 
 
-def _settle(
+def _cluster_from(
     rows: ClassKMeans, k: int, start: np.ndarray | None, seed: np.random.SeedSequence, least: int
 ) -> ClassClusters:
-    return _largest_first(rows.settle(k, start, seed=seed, min_rows=least))
+    return _largest_first(rows.cluster_from(k, start, seed=seed, min_rows=least))
 
 
 def _largest_first(result: ClassClusters) -> ClassClusters:
-    """Number clusters by falling weight, ties by first member, so that equal partitions are stored as equal bytes."""
+    """Number clusters by falling weight, ties by first member, so that equal clusters are stored as equal bytes."""
     first = np.empty(len(result.counts), dtype=np.int64)
     for run in reversed(list(row_chunks(len(result.labels)))):
         # From the last row to the first, so that the first of a cluster is what stays.

@@ -1,4 +1,4 @@
-"""Column weights: distances between encoded rows that depend on how much each column says about the label.
+"""Column weights: weigh columns in distances between encoded rows by their importance for the label.
 
 Importance is that of extremely randomised trees on a sample of the rows, spread evenly over the encoded columns of a
 source column. A power of it scales the columns before clustering. The power is chosen on rows kept aside: for each
@@ -27,18 +27,18 @@ from c2tc_pipeline.condensation.spread import measure_spread
 from c2tc_pipeline.tables.row_sample import sampled_numbers
 
 POWERS = (0.0, 0.5, 1.0)
-# Fewer rows, of all classes or for each class on average, say too little about the importance of columns.
-_LEAST_ROWS = 1_000
-_LEAST_ROWS_PER_CLASS = 10
+# Fewer rows, in all or on average per class, are too few to estimate the importance of columns.
+_MIN_ROWS = 1_000
+_MIN_ROWS_PER_CLASS = 10
 _SAMPLE_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 _TRIAL_CLUSTERS = 120
 _DRAWS = 8_000
 _VALIDATION_ROWS = 4_000
 # The smallest weight in units of the largest, so that no column vanishes.
-_LEAST = 1e-2
-# A power has to beat the next lower candidate by so much AUC.
-_LEAST_GAIN = 0.002
+_MIN_WEIGHT = 1e-2
+# Minimum gain in AUC over the next lower power.
+_MIN_GAIN = 0.002
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ColumnWeights:
 
     @property
     def are_equal(self) -> bool:
-        """Whether all columns weigh the same, so that distances are what they were."""
+        """Whether all columns weigh the same, so that distances do not change."""
         return len(set(self.factors)) == 1
 
     def scaled(self, rows: RowSource) -> RowSource:
@@ -103,10 +103,10 @@ def choose_weights(
         known = {name for names in sources for name in names}
         for name in wanted:
             if name not in known:
-                raise InputError(f"column_weights names {name!r}, which is no encoded column; {closest(name, known)}.")
+                raise InputError(f"column_weights names {name!r}, not an encoded column; {closest(name, known)}.")
         given = tuple(float(np.mean([wanted.get(name, 1.0) for name in names])) for names in sources)
         return ColumnWeights(given, {str(name): float(value) for name, value in wanted.items()})
-    few = len(rows) < max(_LEAST_ROWS, _LEAST_ROWS_PER_CLASS * (len(edges) - 1))
+    few = len(rows) < max(_MIN_ROWS, _MIN_ROWS_PER_CLASS * (len(edges) - 1))
     if wanted == "none" or len({tuple(names) for names in sources}) < 2 or few:
         return None
     places = sampled_numbers(len(rows), seed=seed, most=_SAMPLE_ROWS + _VALIDATION_ROWS)
@@ -126,7 +126,7 @@ def choose_weights(
         scores = {power: _score(X, codes, importance**power, validation, seed) for power in POWERS}
     best = 0.0
     for power in POWERS[1:]:
-        if scores[power] > scores[best] + _LEAST_GAIN:
+        if scores[power] > scores[best] + _MIN_GAIN:
             best = power
     by_source: dict[str, float] = {}
     for names, value in zip(sources, importance.tolist(), strict=True):
@@ -141,7 +141,7 @@ def _importance(X: np.ndarray, codes: np.ndarray, sources: Sequence[Sequence[str
     trees = ExtraTreesClassifier(60, min_samples_leaf=5, random_state=seed).fit(X, codes)
     _, group, sizes = np.unique(["\0".join(names) for names in sources], return_inverse=True, return_counts=True)
     totals = np.bincount(group, trees.feature_importances_) / sizes
-    return np.maximum(totals[group] / max(totals.max(), 1e-12), _LEAST)
+    return np.maximum(totals[group] / max(totals.max(), 1e-12), _MIN_WEIGHT)
 
 
 def _score(

@@ -19,7 +19,7 @@ from c2tc_pipeline.common.defaults import (
     REPRESENTATIVES,
     check_choice,
     check_column_weights,
-    check_least_rows,
+    check_min_rows,
 )
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.seeds import RandomStateLike, generator_of, seed_of
@@ -35,7 +35,7 @@ from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.expand import check_expansion, default_rows, draw_encoded, rows_to_draw
 from c2tc_pipeline.condensation.plan import (
     AllocationPlan,
-    PartitionSettings,
+    ClusterSettings,
     check_room,
     plan_allocation,
 )
@@ -73,8 +73,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     representative : {"centroid", "medoid"}, default="centroid"
         Whether a condensed row is the mean of its cluster or the real row next to it.
     min_rows_per_condensed_row : int, default=1
-        Source rows that every condensed row stands for at least; not to be had with ``"medoid"``, whose rows are real
-        ones.
+        Minimum number of source rows behind every condensed row; 1 with ``"medoid"``, whose rows are real ones.
     column_weights : {"auto", "none"} or mapping of str to float, default="auto"
         How much columns count in distances: ``"auto"`` by their importance for the label, raised to a power that is
         chosen on rows kept aside; or weights of columns by name (``x0``, ``x1``, ... for an array), 1 for the others.
@@ -187,7 +186,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         seeded = copy.copy(self)
         seeded.random_state = seed = seed_of(self.random_state)
         seeded.check_classes(by_class.classes, np.diff(by_class.edges))
-        # Distances between rows far from the origin drown in rounding; around their mean they do not.
+        # Distances between rows far from the origin lose precision, so the mean is subtracted.
         middle = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         centred = rows[by_class.order]
         centred -= middle
@@ -286,19 +285,19 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
             return replace(clusters, centers=clusters.centers + origin)
         return clusters.with_means_of(encoded.rows)
 
-    def check(self, n: int, n_classes: int) -> PartitionSettings:
-        """Refuse settings that can't be used, before anything is computed, and return them for so many rows."""
+    def check(self, n: int, n_classes: int) -> ClusterSettings:
+        """Return the settings for this number of rows and classes; raise InputError if they can't be used."""
         check_choice("Representative", self.representative, REPRESENTATIVES)
-        check_least_rows(self.min_rows_per_condensed_row, self.representative)
+        check_min_rows(self.min_rows_per_condensed_row, self.representative)
         check_column_weights(self.column_weights)
-        return PartitionSettings(
+        return ClusterSettings(
             budget=checked_budget(self.ratio, self.rows, n, n_classes),
             allocation=self.allocation,
             gamma=self.gamma,
             device=self.device,
             engine=self.engine,
             seed=seed_of(self.random_state),
-            least_rows=self.min_rows_per_condensed_row,
+            min_rows=self.min_rows_per_condensed_row,
         )
 
     def __sklearn_tags__(self) -> TagsOfSampler:
@@ -307,7 +306,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
     def check_classes(self, names: Iterable[Any], sizes: np.ndarray) -> None:
         """Refuse classes that are too small for what is asked for, by their names."""
         settings = self.check(int(np.sum(sizes)), len(sizes))
-        check_room(sizes, settings.budget, settings.least_rows, names)
+        check_room(sizes, settings.budget, settings.min_rows, names)
 
 
 def _known_classes(condenser: Condenser, X: Any, y: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

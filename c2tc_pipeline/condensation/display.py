@@ -15,7 +15,7 @@ _CLASSES_SHOWN = 6
 _ROWS_SHOWN = 5
 _COLUMNS_SHOWN = 7
 
-# Notebooks style tables in their own ways; the card looks alike in all of them, light or dark.
+# Overrides the table styles of notebooks, so that the card is the same in all of them, light or dark.
 _STYLE = """<style>
 .c2tc-card table {border-collapse: collapse; margin: 0 0 0.8em 0; font-size: 90%}
 .c2tc-card th, .c2tc-card td {text-align: right; padding: 0.15em 0 0.15em 1.2em; white-space: nowrap}

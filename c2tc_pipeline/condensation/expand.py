@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 SPACES = ("original", "encoded")
 CLASS_MIXES = ("source", "condensed")
 
-# A normal distribution that lies inside the range of its column up to so many deviations is left as it is.
+# A normal distribution is kept if this many deviations around its mean lie inside the range of the column.
 _DEVIATIONS_INSIDE = 2.0
-# Correlations are drawn a little towards none, so that a matrix of few rows has a Cholesky factor.
+# Correlations are shrunk a little towards zero, so that a matrix of few rows has a Cholesky factor.
 _SHRINKAGE = 0.02
-# Deviations this close to those of a column of two values, 0 and 1, are taken for such.
+# Deviations this close to those of a column of two values, 0 and 1, count as equal to them.
 _TWO_VALUED = 1e-4
 
 
@@ -152,7 +152,7 @@ def _leave_gaps(column: np.ndarray, gaps: np.ndarray) -> None:
 
 
 def _leave_out_missing(means: np.ndarray, deviations: np.ndarray, mark: MissingMark) -> None:
-    """Replace the moments of a column by those of the members that have a value; the others stand at one height."""
+    """Replace the moments of a column by those of the members with a value; missing ones share one encoded value."""
     share, present = means[:, mark.mark], 1 - means[:, mark.mark]
     some = (share > 0) & (present > 0)
     mean, square = means[some, mark.column], deviations[some, mark.column] ** 2 + means[some, mark.column] ** 2

@@ -93,7 +93,7 @@ def forget_rows(table: CondensedTable, source: Any, rows: np.ndarray) -> Forgott
         return Forgotten(table, 0)
     old_codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
     if len(np.unique(old_codes[condensed_rows[kept]])) < 2:
-        raise InputError("Rows of one class only would be left; there is nothing to tell apart, so delete the table.")
+        raise InputError("Rows of one class only would be left, but a table needs two; delete the table instead.")
     blocks = source if isinstance(source, Blocks) else Blocks.of_frame(as_pandas(source)[0])
     blocks = blocks.read_as(table.encoder.readings_, blocks.columns)
     remaining = _remaining(table, blocks, source_rows, condensed_rows, kept)
@@ -109,7 +109,7 @@ def forget_rows(table: CondensedTable, source: Any, rows: np.ndarray) -> Forgott
     members[places] = condensed_rows[kept]
     is_kept = np.arange(len(members)) < len(places)
     least = settings.get("min_rows_per_condensed_row", 1)
-    thinned = thin_partition(weighted, members, is_kept, old_codes, least, table.classes)
+    thinned = thin_clusters(weighted, members, is_kept, old_codes, least, table.classes)
     size, codes, labels = len(thinned.old), old_codes[thinned.old], thinned.labels
     # Summed in the order of classes, as when the table was made.
     means = cluster_sums(X, labels, size).means()
@@ -228,7 +228,7 @@ def _distinct_values(table: Table) -> dict[str, pd.Series[Any]]:
 
 
 def _spliced(before: pd.Series[Any], now: pd.Series[Any], touched: np.ndarray) -> pd.Series[Any]:
-    """Return the values of now where rows were touched, and those of before elsewhere, in a type that holds both."""
+    """Return the values of ``now`` in recomputed rows, of ``before`` elsewhere, in a type that holds both."""
     if touched.all() or not touched.any():
         return now if touched.all() else before
     return pd.concat([before[~touched], now[touched]]).sort_index().rename(before.name)
@@ -280,7 +280,7 @@ def _update_summary(found: Forgotten, repeated: dict[str, int], notices: list[No
 
 
 @dataclass(frozen=True)
-class ThinnedPartition:
+class ThinnedClusters:
     """The new condensed row of each remaining row, and how the new condensed rows relate to the old ones.
 
     ``old`` has the old number of each new condensed row, ``touched`` tells whether its members changed; ``disappeared``
@@ -294,9 +294,9 @@ class ThinnedPartition:
     merged: int
 
 
-def thin_partition(
+def thin_clusters(
     X: np.ndarray, membership: np.ndarray, kept: np.ndarray, codes: np.ndarray, least: int, classes: list[Any]
-) -> ThinnedPartition:
+) -> ThinnedClusters:
     """Keep some rows of each cluster, and merge clusters of fewer than ``least`` rows with the nearest of their class.
 
     ``X`` has the encoded rows that remain, ``membership`` the condensed row of all rows before, ``kept`` which of them
@@ -330,7 +330,7 @@ def thin_partition(
         touched[target] = True
         merged += 1
     old = np.flatnonzero(counts > 0)
-    return ThinnedPartition(
+    return ThinnedClusters(
         labels=np.searchsorted(old, goes_to[labels]),
         old=old,
         touched=touched[old],

@@ -1,8 +1,8 @@
 """Choosing gamma on validation rows: how far small classes are favoured.
 
 Each candidate's allocation is tried: its classes are clustered and the validation rows are classified by their nearest
-centre. One nearest neighbour is a judge that trains in no time, works with any number of rows, and sees what the
-condensed table holds. The score is the mean of accuracy and macro-F1, because gamma trades one for the other.
+centre. This 1-nearest-neighbour classifier needs no training and works with any number of rows. The score is the mean
+of accuracy and macro-F1, because gamma trades one for the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRIAL_ROWS = 20_000
 
 @dataclass(frozen=True)
 class GammaScore:
-    """What one gamma scored on the validation rows."""
+    """Scores of one gamma on the validation rows."""
 
     gamma: float
     counts: tuple[int, ...]
@@ -48,7 +48,7 @@ def choose_gamma(
     *,
     validation: tuple[np.ndarray, np.ndarray] | None,
     seed: int,
-    least_rows: int = 1,
+    min_rows: int = 1,
 ) -> tuple[float, list[GammaScore], int]:
     """Return the gamma whose condensed rows classify validation rows best, all scores, and the k-means runs."""
     rng = np.random.default_rng([seed, 0xA])
@@ -62,7 +62,7 @@ def choose_gamma(
     centers: dict[tuple[int, int], np.ndarray] = {}
     scores: list[GammaScore] = []
     for gamma in CANDIDATES:
-        problem = AllocationProblem(sizes, budget, losses, gamma, least_rows)
+        problem = AllocationProblem(sizes, budget, losses, gamma, min_rows)
         counts = allocator.allocate(problem, random_state=seed).counts
         for index, k in enumerate(counts.tolist()):
             if (index, k) not in centers:

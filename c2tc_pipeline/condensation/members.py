@@ -22,7 +22,7 @@ from c2tc_pipeline.tables.roles import ColumnRole, Role
 
 # Pairs of a condensed row and a value whose votes are kept: some 130 MB for a column that has so many. Its values are
 # at most as many, and two million that wait: some 2 GB of short strings where each row has one of its own.
-MOST_PAIRS = 2**23
+MAX_PAIRS = 2**23
 # Pairs that are looked at before they are merged with those that are kept.
 _PENDING_PAIRS = 2**20
 # Rows of a large block whose votes are counted together.
@@ -38,7 +38,7 @@ class MemberMeans:
         self._members = np.zeros(size, dtype=np.int64)
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
-        """Take numbers into account, given the condensed row of each and, if known, how often each of those occurs."""
+        """Add numbers, given the condensed row of each and, if known, how often each of those occurs."""
         values = to_numbers(series).values.to_numpy(dtype=np.float64, na_value=np.nan)
         present = ~np.isnan(values)
         size = len(self._sums)
@@ -64,7 +64,7 @@ class MemberVotes:
     Ties go to the value that is more frequent in the whole column, then to the one that appears first.
     """
 
-    def __init__(self, size: int, most: int = MOST_PAIRS) -> None:
+    def __init__(self, size: int, most: int = MAX_PAIRS) -> None:
         self._size = size
         self._most = most
         # Missing is number 0, so that further values can be numbered as they come.
@@ -77,7 +77,7 @@ class MemberVotes:
         self._waiting = 0
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
-        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        """Add cells, given the condensed row of each and, if known, how often each of those occurs."""
         if len(series) > _CHUNK_ROWS:
             member_rows = None
         for start in range(0, len(series), _CHUNK_ROWS):
@@ -97,7 +97,7 @@ class MemberVotes:
         self._add_pairs(np.asarray(distinct), np.bincount(pairs, minlength=len(distinct)))
 
     def _add_numbers(self, close: CloseNumbers, dtype: np.dtype, votes: np.ndarray) -> None:
-        """Do the same for the votes of integers that lie close together, without looking any of them up."""
+        """Count votes of integers in a narrow range by their offsets."""
         appeared = close.appeared(votes.sum(axis=0) > 0)
         codes = self._numbers_of(pd.Index((appeared + close.low).astype(dtype)))
         votes = votes[:, appeared]
@@ -112,7 +112,7 @@ class MemberVotes:
         self._pending.append((pairs, votes))
         self._waiting += len(pairs)
         if self._waiting > _PENDING_PAIRS:
-            self._settle()
+            self._merge_pending()
 
     def _numbers_of(self, distinct: Any) -> np.ndarray:
         """Return the numbers of different values, in the order of their first rows; new ones get the next numbers."""
@@ -124,7 +124,7 @@ class MemberVotes:
             self._values.append(pd.Series(distinct).iloc[np.flatnonzero(numbers > known)])
         return numbers
 
-    def _settle(self) -> None:
+    def _merge_pending(self) -> None:
         pairs = np.concatenate([self._pairs, *(pairs for pairs, _ in self._pending)])
         votes = np.concatenate([self._votes, *(votes for _, votes in self._pending)])
         self._pending, self._waiting = [], 0
@@ -144,7 +144,7 @@ class MemberVotes:
         self._drop_unused_values()
 
     def _drop_unused_values(self) -> None:
-        """Drop the values that no pair is left of; the others are numbered anew, in the same order."""
+        """Drop the values without a remaining pair; the others are numbered anew, in the same order."""
         condensed, codes = self._pairs >> 32, self._pairs & 0xFFFFFFFF
         # Missing keeps its number, and the first value stays, so that there always is one.
         kept = np.union1d([0, 1], codes)
@@ -171,7 +171,7 @@ class MemberVotes:
         """
         if not self._values:
             return plain(example).take(np.zeros(self._size, dtype=np.int64)).reset_index(drop=True)
-        self._settle()
+        self._merge_pending()
         best = self._best()
         winner = np.where(self._votes[best] >= least, (self._pairs & 0xFFFFFFFF)[best], 0)
         values = pd.concat(self._values, ignore_index=True)
@@ -181,7 +181,7 @@ class MemberVotes:
     def votes(self, example: pd.Series[Any]) -> Votes:
         """Return all votes that are kept; a missing value, if any member has one, is the last of the values."""
         if self._pending:
-            self._settle()
+            self._merge_pending()
         values = pd.concat(self._values, ignore_index=True) if self._values else plain(example).iloc[:0]
         codes = (self._pairs & 0xFFFFFFFF) - 1
         if (codes < 0).any():
@@ -231,7 +231,7 @@ class ColumnSummary:
         return to_text(series) if self._as_text else series
 
     def add(self, series: pd.Series[Any], members: np.ndarray, member_rows: np.ndarray | None = None) -> None:
-        """Take cells into account, given the condensed row of each and, if known, how often each of those occurs."""
+        """Add cells, given the condensed row of each and, if known, how often each of those occurs."""
         if isinstance(self._gathered, MemberMeans):
             found = [places for places in (self._decimal_places, decimal_places(series)) if places is not None]
             self._decimal_places = max(found, default=None)
@@ -246,7 +246,7 @@ class ColumnSummary:
         means = self._gathered.means()
         if self._kind is Kind.INTEGER:
             means = np.round(means)
-        # Of Python's objects only a value tells the type.
+        # The type of Python objects is known from a value only.
         like = example if self._present is None else self._present
         return in_own_units(means, like, self._kind, self._decimal_places)
 

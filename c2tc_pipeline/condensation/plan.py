@@ -28,15 +28,15 @@ from c2tc_pipeline.storage.cache import ContentCache
 
 
 @dataclass(frozen=True)
-class PartitionSettings:
-    """How a table is partitioned."""
+class ClusterSettings:
+    """Settings of clustering."""
 
     budget: int
     allocation: str | Allocator = "hfils"
     gamma: float | str = 0.25
     device: str = "auto"
     seed: int = 0
-    least_rows: int = 1
+    min_rows: int = 1
     engine: str = "local"
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class PartitionSettings:
 
 @dataclass(frozen=True)
 class AllocationPlan:
-    """A split of the budget over the classes, and what it was read from."""
+    """A split of the budget over the classes, with the loss curves and gamma scores behind it."""
 
     allocation: Allocation
     measured: list[LossCurve]
@@ -82,7 +82,7 @@ class AllocationPlan:
 def plan_allocation(
     X: np.ndarray | RowSource,
     edges: np.ndarray,
-    settings: PartitionSettings,
+    settings: ClusterSettings,
     *,
     validation: tuple[np.ndarray, np.ndarray] | None = None,
     cache: ContentCache | None = None,
@@ -91,11 +91,11 @@ def plan_allocation(
     """Measure loss curves and split the budget over the classes."""
     clock = clock or StageClock()
     sizes = np.diff(edges)
-    check_room(sizes, settings.budget, settings.least_rows)
+    check_room(sizes, settings.budget, settings.min_rows)
     with open_engine(settings.engine) as engine:
         classes = class_rows(X, edges, settings, engine)
         with clock.stage("curves") as tick:
-            largest = _largest_of_interest(sizes // settings.least_rows, sizes, settings.budget)
+            largest = _largest_of_interest(sizes // settings.min_rows, sizes, settings.budget)
             found = measure_curves(classes, largest.tolist(), seed=settings.seed, cache=cache, progress=tick)
         losses = CurveLosses(found.value)
         allocator = make_allocator(settings.allocation)
@@ -111,15 +111,15 @@ def plan_allocation(
                     allocator,
                     validation=validation,
                     seed=settings.seed,
-                    least_rows=settings.least_rows,
+                    min_rows=settings.min_rows,
                 )
-            problem = AllocationProblem(sizes, settings.budget, losses, gamma, settings.least_rows)
+            problem = AllocationProblem(sizes, settings.budget, losses, gamma, settings.min_rows)
             allocation = allocator.allocate(problem, random_state=settings.seed)
         return AllocationPlan(allocation, found.value, scores, trials, found.hit, found.damaged)
 
 
 def class_rows(
-    X: np.ndarray | RowSource, edges: np.ndarray, settings: PartitionSettings, engine: Engine
+    X: np.ndarray | RowSource, edges: np.ndarray, settings: ClusterSettings, engine: Engine
 ) -> list[ClassKMeans]:
     """Return the rows of each class, ready for k-means where the settings say."""
     kernel = engine.kernel(settings.device)
@@ -134,7 +134,7 @@ def _largest_of_interest(room: np.ndarray, sizes: np.ndarray, budget: int) -> np
 
 
 def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names: Iterable[Any] | None = None) -> None:
-    """Refuse a minimum that a class, or the budget, leaves no room for."""
+    """Raise InputError if a class, or the budget, leaves no room for the minimum."""
     sizes = np.asarray(sizes, dtype=np.int64)
     small = np.flatnonzero(sizes < least)
     if len(small):

@@ -2,8 +2,8 @@
 
 A condensed row in the original columns repeats a record when it equals one of the rows that were condensed in every
 column that it shows, the label among them. It may do so because it stands for that row alone, because all rows that it
-stands for are equal, because it was picked (a medoid), or because its means and majorities happen to be those of some
-record, its own or another's. A row drawn from the condensed rows repeats a record in the same sense. Numbers are taken
+stands for are equal, because it was picked (a medoid), or because its means and majorities happen to equal some
+record. A row drawn from the condensed rows repeats a record in the same sense. Numbers are taken
 as equal when they differ by rounding only.
 
 Source rows come in blocks. In each, one column at a time is compared, and only those rows go on to the next one that
@@ -30,7 +30,7 @@ _NUMBERS = (Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.MOMENT, Kind.DURATION)
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """How many condensed rows repeat a source row, and why; a row is counted under the first reason that it has.
+    """Counts of condensed rows that repeat a source row, by reason; a row is counted under its first reason.
 
     ``drawn`` counts those of ``drawn_rows`` rows drawn from the condensed rows that repeat a source row.
     """
@@ -83,7 +83,7 @@ class RowMatcher:
         group = classes
         self._columns: list[tuple[str, _Numbers | _Texts, np.ndarray]] = []
         is_number = {name: roles[name].role is Role.NUMERIC or kinds[name] in _NUMBERS for name in shown.columns}
-        # Numbers first, which tell rows apart best, and of them those of most values.
+        # Numbers first, which differ most between rows, beginning with the columns of most values.
         for name in sorted(is_number, key=lambda name: (not is_number[name], -roles[name].distinct)):
             values = (_Numbers if is_number[name] else _Texts)(shown[name])
             pairs, group = np.unique(group * values.width + values.codes(shown[name]), return_inverse=True)

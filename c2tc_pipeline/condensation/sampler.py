@@ -19,7 +19,7 @@ from c2tc_pipeline.condensation.clusters import ClassOrder
 
 
 def checked_budget(ratio: float, rows: int | None, n: int, classes: int) -> int:
-    """Return how many condensed rows there will be, and refuse what can't be."""
+    """Return the number of condensed rows; raise InputError if it is impossible."""
     if rows is None:
         return budget_for_ratio(ratio, n, classes)
     if not isinstance(rows, Integral) or not classes <= rows <= n:
@@ -31,14 +31,14 @@ def checked_budget(ratio: float, rows: int | None, n: int, classes: int) -> int:
 
 
 def refuse_one_class(by_class: ClassOrder) -> None:
-    """Raise an InputError when there is nothing to tell apart."""
+    """Raise InputError if all rows are of one class."""
     if len(by_class.classes) < 2:
         only = by_class.classes[0]
         raise InputError(f"The label has one class only ({only!r}); condensing needs at least 2 classes.")
 
 
 def numbers_and_classes(sampler: BaseEstimator, X: Any, y: Any, *, fitting: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and labels as arrays, and refuse what is no number or no class.
+    """Return rows and labels as arrays; raise InputError unless they hold numbers and classes.
 
     Sparse columns of a DataFrame become dense, and labels that are one-hot become the numbers of their columns.
     """
@@ -83,7 +83,7 @@ def like_labels(y: Any, condensed: np.ndarray) -> Any:
 
 @dataclass(slots=True)
 class SamplerTags:
-    """What imbalanced-learn asks of samplers beside scikit-learn's tags."""
+    """Tags of imbalanced-learn's samplers beside scikit-learn's tags."""
 
     sample_indices: bool = True
 

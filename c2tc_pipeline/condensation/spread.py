@@ -1,8 +1,8 @@
 """Spread of condensed rows: deviations and correlations of encoded columns, and shares of categories.
 
-A condensed row stands for a small distribution of source rows. Its deviations say how far the encoded members lie from
-it, one correlation matrix of a class says how columns vary together inside its clusters, and shares say which
-categories the members have in the original columns. :mod:`c2tc_pipeline.condensation.expand` draws rows from all this.
+A condensed row stands for a small distribution of source rows. Its deviations are those of the encoded members, the
+correlation matrix of a class describes how columns vary together inside its clusters, and shares are those of the
+categories of the members in the original columns. :mod:`c2tc_pipeline.condensation.expand` draws rows from all this.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CORRELATED_ROWS = 20_000
 # Rows that the gaps of columns are read from, and the smallest gap, as a share of a column's range; with few rows all
 # neighbours are far apart.
 _GAP_ROWS = 50_000
-_LEAST_GAP = 1.5e-3
+_MIN_GAP = 1.5e-3
 _ROWS_PER_GAP = 10
 # Share of the members whose categories are kept for each condensed row.
 _KEPT_MASS = 0.99
@@ -119,7 +119,7 @@ class CategoryShares:
 
 @dataclass(frozen=True)
 class Spread:
-    """How the members of condensed rows vary.
+    """Variation of the members of condensed rows: deviations, correlations, gaps and category shares.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _in_one_piece(values: pd.Series[Any] | pa.ChunkedArray) -> pa.Array:
 
 
 def measure_spread(
-    rows: RowSource, edges: np.ndarray, labels: np.ndarray, centers: np.ndarray, least_rows: int = 1
+    rows: RowSource, edges: np.ndarray, labels: np.ndarray, centers: np.ndarray, min_rows: int = 1
 ) -> Spread:
     """Return the spread of encoded rows, sorted by class, around the means of their clusters.
 
@@ -216,7 +216,7 @@ def measure_spread(
     """
     deviation = _deviations(rows, labels, centers)
     correlation = _correlations(rows, edges, labels, centers, deviation)
-    return Spread(deviation, correlation, _column_gaps(rows, least_rows))
+    return Spread(deviation, correlation, _column_gaps(rows, min_rows))
 
 
 def _deviations(rows: RowSource, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -274,14 +274,14 @@ def _totals(weight: np.ndarray) -> np.ndarray:
     return np.append(weight, np.sum(weight))
 
 
-def _column_gaps(rows: RowSource, least_rows: int) -> list[np.ndarray]:
-    """Return the wide gaps between neighbouring values of each column that so many sampled rows have at both ends."""
+def _column_gaps(rows: RowSource, min_rows: int) -> list[np.ndarray]:
+    """Return the wide gaps between neighbouring values of each column, with ``min_rows`` sampled rows at both ends."""
     sample = rows.take(sampled_numbers(len(rows), seed=0, most=_GAP_ROWS))
-    least = max(_LEAST_GAP, _ROWS_PER_GAP / len(sample))
+    least = max(_MIN_GAP, _ROWS_PER_GAP / len(sample))
     gaps = []
     for column in sample.T:
         values, counts = np.unique(column, return_counts=True)
-        shared = np.minimum(counts[:-1], counts[1:]) >= least_rows
+        shared = np.minimum(counts[:-1], counts[1:]) >= min_rows
         wide = np.flatnonzero((np.diff(values) > least * (values[-1] - values[0])) & shared)
         gaps.append(np.stack([values[wide], values[wide + 1]], axis=1))
     return gaps
@@ -297,7 +297,7 @@ def _normalised(products: np.ndarray) -> np.ndarray:
 
 
 def spliced_spread(before: Spread, now: Spread, old: np.ndarray, touched: np.ndarray) -> Spread:
-    """Return the spread of now, with what untouched condensed rows had before; ``old`` are their numbers there."""
+    """Return the new spread, with the previous values of untouched condensed rows; ``old`` are their numbers there."""
     shares = {name: found.spliced(before.shares[name], old, touched) for name, found in now.shares.items()}
     own = touched[:, None]
     means = None if now.means is None or before.means is None else np.where(own, now.means, before.means[old])

@@ -16,19 +16,19 @@ class StageClock:
     def __init__(self, listener: Listener | None = None) -> None:
         self.listener = listener
         self.seconds: dict[str, float] = {}
-        # Of all processors: what a stage costs, whatever else the machine is doing.
+        # CPU seconds of all threads, which other programs on the machine do not change.
         self.processor_seconds: dict[str, float] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
         """Time a stage; yields what its code calls with (steps done, steps in all)."""
-        self._tell(name, 0, 1)
+        self._report(name, 0, 1)
         started, used = time.perf_counter(), time.process_time()
-        yield lambda done, total: self._tell(name, done, total)
+        yield lambda done, total: self._report(name, done, total)
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
         self.processor_seconds[name] = self.processor_seconds.get(name, 0.0) + time.process_time() - used
-        self._tell(name, 1, 1)
+        self._report(name, 1, 1)
 
-    def _tell(self, name: str, done: int, total: int) -> None:
+    def _report(self, name: str, done: int, total: int) -> None:
         if self.listener is not None:
             self.listener(name, done, total)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.defaults import check_least_rows
+from c2tc_pipeline.common.defaults import check_min_rows
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.common.threads import side_by_side
@@ -179,7 +179,7 @@ def assemble(
     condensed row, or of fewer than the condenser's ``min_rows_per_condensed_row``, are neither shown nor get a share of
     their own.
     """
-    check_least_rows(min_category_rows, "centroid", name="min_category_rows")
+    check_min_rows(min_category_rows, "centroid", name="min_category_rows")
     medoids = condenser.representative == "medoid"
     with clock.stage("decode") as tick:
         least = max(min_category_rows, condenser.min_rows_per_condensed_row)
@@ -311,15 +311,15 @@ def member_spread(
     encoded: EncodedRows,
     clusters: Clusters,
     votes: Mapping[str, Votes],
-    least_rows: int,
-    least_category_rows: int,
+    min_rows: int,
+    min_category_rows: int,
     *,
     medoids: bool,
 ) -> Spread:
     """Return the spread of the members, with the shares of categories that enough of them have."""
-    measured = measure_spread(encoded.rows, encoded.edges, clusters.labels, clusters.centers, least_rows)
+    measured = measure_spread(encoded.rows, encoded.edges, clusters.labels, clusters.centers, min_rows)
     shares = {
-        name: CategoryShares.of_votes(found, clusters.weights, least_category_rows) for name, found in votes.items()
+        name: CategoryShares.of_votes(found, clusters.weights, min_category_rows) for name, found in votes.items()
     }
     return replace(measured, shares=shares, means=clusters.centers if medoids else None)
 
@@ -348,7 +348,7 @@ def condensation_notices(
         notices.append(Notice("singletons", singleton_message(clusters.singletons, len(clusters.weights))))
     asked, classes = condenser.rows or round(condenser.ratio * rows), len(clusters.allocation.counts)
     if asked < classes:
-        message = f"The ratio asks for {asked:,} rows, but {classes:,} classes need one each: there are that many."
+        message = f"The ratio asks for {asked:,} rows, but {classes:,} classes need one each, so there are {classes:,}."
         notices.append(Notice("rows_raised", message))
     return notices
 

@@ -36,7 +36,7 @@ def summarise(
     weights: ColumnWeights | None,
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return the summary of a finished condensation of so many rows and columns as plain JSON values."""
+    """Return the summary of a finished condensation as plain JSON values."""
     allocation = clusters.allocation
     rows_in, rows_out = shape[0], len(clusters.weights)
     return {

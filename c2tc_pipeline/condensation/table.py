@@ -62,11 +62,11 @@ class CondensedTable:
     curves : list of LossCurve
         The loss curve of each class.
     roles : DataFrame
-        What each source column was taken for, and why.
+        The role of each source column, and the reason for it.
     projection : DataFrame
         Source and condensed rows in two dimensions, for pictures.
     notices : list of Notice
-        What was noticed about the table and done about it.
+        Remarks about the table and how it was handled.
     summary : dict
         Settings, sizes, objective, bound, seconds by stage; plain JSON values.
     frame_kind : FrameKind, optional
@@ -282,7 +282,7 @@ class CondensedTable:
 
 
 def read_summary(directory: Path) -> dict[str, Any]:
-    """Return everything that is said about a stored table, its timings included, as JSON values."""
+    """Return the summary of a stored table, with its timings, as JSON values."""
     names = ("summary.json", TIMINGS_NAME)
     summary, timings = (json.loads((directory / name).read_text(encoding="utf-8")) for name in names)
     return {**summary, **timings}
@@ -341,8 +341,8 @@ class StoredMembership:
 
 
 # How far a class's weight is pulled from its share of the condensed rows towards its share of the source rows, as a
-# mixture of the two: a rare class keeps much of the favour that the allocation did it, a class that got about its share
-# is hardly touched. Chosen on validation rows.
+# mixture of the two: a rare class keeps most of the extra weight from the allocation, a class that got about its share
+# is hardly changed. Chosen on validation rows.
 PULL = 0.6
 
 

@@ -42,7 +42,7 @@ _MARGIN = 0.1
 
 @dataclass(frozen=True)
 class AutoencoderSettings:
-    """What determines the trained weights, beside the data; ``batch_size=None`` is :func:`default_batch_size`."""
+    """Settings that determine the trained weights; ``batch_size=None`` is :func:`default_batch_size`."""
 
     latent: int
     hidden: int = 64
@@ -355,7 +355,7 @@ def step_length(max_length: float, taken: int, steps: int) -> float:
 
 
 def distinct_rows(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each distinct row of numbers from 0 stands first, and how often it occurs, in ascending order."""
+    """Return the first position and the count of each distinct row of integers from 0, in ascending order of rows."""
     # Compared as big-endian bytes, which sort like the numbers and much faster than columns one after the other.
     packed = np.ascontiguousarray(places.astype(">u4")).view(f"V{4 * places.shape[1]}")[:, 0]
     _, first, counts = np.unique(packed, return_index=True, return_counts=True)

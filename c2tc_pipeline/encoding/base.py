@@ -67,7 +67,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Fit, and encode the training rows: out of fold where their labels are used.
 
-        This is not ``fit(X, y).transform(X)``, which encodes every row by labels that its own is among.
+        ``fit(X, y).transform(X)`` differs: it encodes every row by labels that include its own.
         """
         X = as_pandas(X)[0] if is_table(X) else X
         return self.for_training(self._fit(X, y, **fit_params)).encode_rows(X)
@@ -193,8 +193,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             unknown = np.flatnonzero(~np.isin(labels, self.classes_))
             if unknown.size:
                 raise InputError(
-                    f"Label {str(labels[unknown[0]])!r} in {row_named(int(row_ids[unknown[0]]))} is none that the "
-                    "encoder was fitted to; give the rows that it was fitted to."
+                    f"Label {str(labels[unknown[0]])!r} in {row_named(int(row_ids[unknown[0]]))} was not seen when "
+                    "the encoder was fitted; give the rows that it was fitted to."
                 )
             codes = np.searchsorted(self.classes_, labels)
         statistics = gather_statistics(

@@ -57,7 +57,7 @@ class HybridEncoder(TableEncoder):
     max_prototypes : int, default=1000
         Most strings of a column that others are compared with.
     smoothing : float or "auto", default="auto"
-        How many rows the overall class shares count for in target encoding (lambda). ``"auto"`` is estimated for each
+        Weight of the overall class shares in target encoding, in rows (lambda). ``"auto"`` is estimated for each
         column from its variance within and between categories; where chance explains most of the differences between
         categories, the column is scaled down, so that distances hardly depend on it.
     noise : float, default=0.0
@@ -154,7 +154,7 @@ class HybridEncoder(TableEncoder):
         return training
 
     def record(self) -> dict[str, Any]:
-        """Return what :meth:`fit` says about its choices, as JSON values, without what befell the cache."""
+        """Return the choices of :meth:`fit` as JSON values, without notices about the cache."""
         return {
             "string_choices": [vars(choice) for choice in self.string_choices_],
             "notices": [notice.to_dict() for notice in self.notices_ if notice.kind != "damaged_cache"],

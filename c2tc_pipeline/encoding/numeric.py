@@ -20,7 +20,7 @@ _KNOTS = 1_001
 
 
 class MissingMark(NamedTuple):
-    """A column of numbers and its mark: their places among encoded columns, and the height of missing values."""
+    """A column of numbers and its mark: their places among encoded columns, and the encoding of missing numbers."""
 
     column: int
     mark: int
@@ -32,7 +32,7 @@ class NumericPart(Part):
     """Numeric columns as their place in the training distribution, or between its limits.
 
     ``"minmax"`` is the paper's scaling. ``"quantile"`` maps a value to the share of training rows below it, so that a
-    few outliers do not squash everything else into a corner.
+    few outliers do not compress all other values.
 
     Examples
     --------

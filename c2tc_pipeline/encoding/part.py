@@ -24,7 +24,7 @@ from c2tc_pipeline.tables.statistics import TableStatistics, refuse_infinities, 
 
 @dataclass(frozen=True)
 class PartState:
-    """What a part needs to be rebuilt: JSON values and arrays.
+    """State from which a part is rebuilt: JSON values and arrays.
 
     The methods return entries by name, or raise ValueError where they are of another form.
     """
@@ -102,7 +102,7 @@ class Part(ABC):
         """
 
     def for_training(self, statistics: TableStatistics, classes: np.ndarray) -> Part:
-        """Return the part that encodes the rows that the statistics are of; by default they are encoded as any.
+        """Return the part that encodes the training rows, given their statistics; by default the part itself.
 
         ``classes`` are the numbers that the classes of the statistics had when the part was fitted.
         """

@@ -44,7 +44,7 @@ class SimilarityPart(Part):
     def __post_init__(self) -> None:
         edges = np.cumsum([0, *map(len, self.vocabularies)])
         self._layers = [self.weights.w_in[a:b] for a, b in itertools.pairwise(edges)]
-        # What every known category adds to the first layer, so that encoding is one look-up per cell.
+        # The contribution of every known category to the first layer, so that encoding is one look-up per cell.
         with one_blas_thread():
             self._known = [v.similarities() @ layer for v, layer in zip(self.vocabularies, self._layers, strict=True)]
 

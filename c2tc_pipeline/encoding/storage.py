@@ -141,7 +141,7 @@ def _plain_parameters(encoder: TableEncoder) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TrimmedEncoder:
-    """An encoder without strings that no row has any more, how many were removed, and how many others depend on."""
+    """An encoder without unused strings, and how many were removed and how many kept because others depend on them."""
 
     encoder: TableEncoder
     removed: int
@@ -149,7 +149,7 @@ class TrimmedEncoder:
 
 
 def without_unused_strings(encoder: TableEncoder, rows: Mapping[str, pd.Series[Any]] | pd.DataFrame) -> TrimmedEncoder:
-    """Return an encoder that holds no string which only forgotten rows had, as far as the codes of others allow.
+    """Return an encoder without the strings that only forgotten rows had, except those that other codes depend on.
 
     It encodes the remaining ``rows`` as before. Scales, class shares and network weights stay as they were learnt.
     """

@@ -21,7 +21,7 @@ from c2tc_pipeline.tables.category_counts import CategoryCounts
 
 # Strings compared with the known ones at a time; bounds the dense block of similarities.
 CHUNK_STRINGS = 4_096
-# Min number of categories for measuring whether letters predict labels; below, the look of the values decides.
+# Min number of categories for measuring whether letters predict labels; below, the form of the values decides.
 _MIN_MEASURABLE = 50
 # Min share of the label's variance between categories that similar strings must explain.
 _MIN_EXPLAINED = 0.1
@@ -136,7 +136,7 @@ def most_frequent(counts: CategoryCounts, limit: int) -> list[str]:
 
 @dataclass(frozen=True)
 class StringChoice:
-    """How a string column is encoded, "similarity" or "target", and a reason for people."""
+    """The encoding of a string column, "similarity" or "target", and the reason in words."""
 
     column: str
     encoding: str

@@ -1,4 +1,4 @@
-"""Target encoding: a category becomes the shares of the classes among its rows, drawn to the overall shares.
+"""Target encoding: a category becomes the shares of the classes among its rows, shrunk towards the overall shares.
 
 The paper averages the label. With more than two classes an average of class numbers depends on their arbitrary order,
 and the paper's label is one-hot, so the mean is a vector. The literal scalar is kept for the ablation (``scalar``).
@@ -28,12 +28,12 @@ from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
 
 # Max number of output columns of a code.
-MOST_COLUMNS = 8
+MAX_COLUMNS = 8
 # Classes from which on their covariance is not computed as a whole.
 _DENSE_CLASSES = 256
-# Variance along a direction that is rounding, relative to the largest.
-_LEAST_VARIANCE = 1e-10
-# Difference of class shares that is rounding.
+# Variance along a direction, relative to the largest, that counts as rounding error.
+_MIN_VARIANCE = 1e-10
+# Difference of class shares that counts as rounding error.
 _ROUNDING = 1e-11
 # Categories from which on, and reliability and rows per category below which a column is worth a notice.
 _MANY_CATEGORIES = 50
@@ -46,7 +46,7 @@ _NOISE_SEED = np.uint64(0xA0761D6478BD642F)
 
 @dataclass(frozen=True)
 class ClassShares:
-    """Class shares of categories as sums over their rows: how many rows, and by how much each class exceeds its share.
+    """Class shares of categories as sums over their rows: the rows, and the excess of each class over its share.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ClassShares:
         """
         rows = self.rows
         excess = self.cells @ directions - np.outer(rows, self.overall @ directions)
-        # What is left of equal shares is rounding, which would be stretched to the whole range.
+        # Differences of equal shares are rounding errors, which would be stretched to the whole range.
         excess[np.abs(excess) < _ROUNDING * rows[:, None]] = 0
         weight = rows + smoothing
         return np.asarray(excess / np.where(weight > 0, weight, 1.0)[:, None])
@@ -130,7 +130,7 @@ def leading_directions(shares: ClassShares, smoothing: float) -> np.ndarray:
             differences = weighted @ vector - weight * rows * (shares.overall @ vector)
             return np.asarray(weighted.T @ differences - shares.overall * float((weight * rows) @ differences))
 
-        wanted = max(min(classes, int(np.count_nonzero(rows)), MOST_COLUMNS + 1) - 1, 1)
+        wanted = max(min(classes, int(np.count_nonzero(rows)), MAX_COLUMNS + 1) - 1, 1)
         if classes <= _DENSE_CLASSES:
             values, vectors = np.linalg.eigh(np.stack([applied(unit) for unit in np.eye(classes)]))
         else:
@@ -141,7 +141,7 @@ def leading_directions(shares: ClassShares, smoothing: float) -> np.ndarray:
                 return np.zeros((classes, 1))
             values, vectors = linalg.eigsh(operator, wanted, v0=start)
         order = np.argsort(-values)[:wanted]
-        order = order[values[order] > _LEAST_VARIANCE * max(values.max(), 0)]
+        order = order[values[order] > _MIN_VARIANCE * max(values.max(), 0)]
         directions = vectors[:, order] if len(order) else np.zeros((classes, 1))
     return directions * _signs(shares, directions, smoothing)
 
@@ -167,9 +167,9 @@ class TargetScale:
     directions : ndarray of shape (classes, outputs)
         What the shares are multiplied with.
     smoothing : float
-        How many rows the overall shares count for.
+        Weight of the overall shares, in rows.
     low, high : ndarray
-        What becomes 0 and 1, relative to the overall shares.
+        The values that become 0 and 1, relative to the overall shares.
     """
 
     directions: np.ndarray
@@ -226,7 +226,7 @@ class TargetPart(Part):
             scalars = np.arange(len(classes), dtype=np.float64)[:, None]
             directions = scalars if scalar else leading_directions(shares, chosen)
             means = shares.means(directions, chosen)[shares.rows > 0]
-            # Differences that are mostly chance are not stretched to what others take.
+            # Differences that are mostly chance get a narrower range than others.
             trusted = reliability(shares.rows, chosen) if isinstance(smoothing, str) else 1.0
             scale = TargetScale(directions, chosen, means.min(axis=0) / trusted, means.max(axis=0) / trusted)
             part.keys.append(counts.keys)
@@ -254,7 +254,7 @@ class TargetPart(Part):
         return np.hstack(outputs)
 
     def for_training(self, statistics: TableStatistics, classes: np.ndarray) -> CrossFittedTargetPart:
-        """Return the part for the rows that the statistics are of: a table for each fold, made from the others."""
+        """Return the part for the training rows, given their statistics: one table per fold, from the other folds."""
         keys, tables = [], []
         for name, scale in zip(self.columns, self.scales, strict=True):
             counts = statistics.categories(name)
@@ -288,7 +288,7 @@ class TargetPart(Part):
         return cls(columns, keys, tables, scales)
 
     def without_unused(self, present: Sequence[list[str]]) -> tuple[Part, int, int]:
-        """Remove unused categories: they count as unseen then, and all others stay what they are."""
+        """Remove unused categories, which then count as unseen; the encoding of all others does not change."""
         keys, tables = [], []
         for known, table, here in zip(self.keys, self.tables, map(set, present), strict=True):
             places = [place for place, key in enumerate(known) if key in here]

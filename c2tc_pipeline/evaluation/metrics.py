@@ -14,7 +14,7 @@ ALL_METRICS = (*METRICS, *PROBABILITY_METRICS)
 CLASS_METRICS = ("class_precision", "class_recall", "class_f1", "class_auc")
 """Metrics of each class, one value per class."""
 
-# The least probability that log-loss uses, as in scikit-learn.
+# The smallest probability that log-loss uses, as in scikit-learn.
 _EPS = float(np.finfo(np.float64).eps)
 
 

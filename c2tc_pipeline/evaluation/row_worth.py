@@ -22,7 +22,7 @@ _INTERVAL = (0.05, 0.95)
 
 
 def random_set(multiple: float) -> str:
-    """Return the name of the random sample of so many times the condensed rows: ``random``, ``random_x5``."""
+    """Return the name of the random sample of a multiple of the condensed rows: ``random``, ``random_x5``."""
     return "random" if multiple == 1 else f"random_x{multiple:g}"
 
 

@@ -73,7 +73,7 @@ class Trials:
                 raise InputError(f"The model {each.__name__} is a class; give an instance, as {each.__name__}().")
             model = self.make(each, 0)
             if not hasattr(model, "fit") or not hasattr(model, "predict"):
-                raise InputError(f"The model {each!r} is no classifier; give one with fit and predict, or a name.")
+                raise InputError(f"The model {each!r} is not a classifier; give one with fit and predict, or a name.")
         if any(multiple <= 0 for multiple in self.multiples):
             raise InputError(f"The multiples {tuple(self.multiples)} are not all above 0; correct them.")
 
@@ -129,7 +129,7 @@ def evaluate(
     small : CondensedTable
         The table to score.
     test : DataFrame or Table
-        Rows with the label, that neither encoder nor condensation have seen.
+        Rows with the label, which neither encoder nor condensation used.
     train : DataFrame or Table, optional
         The rows it was condensed from, with the label; rows without a label are left out. Without them there are no
         random samples and no scores of the whole table.
@@ -271,7 +271,7 @@ def score_rows(
         for model in trials.models
         if columns in trials.takes(model) and (kind != "condensed_bare" or trials.expands(model))
     ]
-    ended, lock, told = itertools.count(), Lock(), set[str]()
+    ended, lock, warned = itertools.count(), Lock(), set[str]()
 
     def report() -> None:
         if listener is not None:
@@ -295,8 +295,8 @@ def score_rows(
             else:
                 name = type(chosen).__name__
                 trial = _own_trial(name, model, training, test, kind, len(classes))
-                if name not in told and trial.value.scores.accuracy >= 0 and trial.value.scores.log_loss is None:
-                    told.add(name)
+                if name not in warned and trial.value.scores.accuracy >= 0 and trial.value.scores.log_loss is None:
+                    warned.add(name)
                     logger.warning("%s gives no probabilities: its AUC, log-loss and Brier score are undefined.", name)
             scores = trial.value.scores
             found[place] = {
@@ -314,12 +314,12 @@ def score_rows(
         return found
 
     report()
-    # Networks, and perhaps models of the user's own, draw from torch's only random generator: one after the other.
+    # Networks, and perhaps the user's own models, share torch's global random generator, so they run one after another.
     lanes: dict[bool, list[int]] = {True: [], False: []}
     for place, (_, _, chosen, _) in enumerate(pending):
         lanes[not isinstance(chosen, str) or isinstance(trials.make(chosen, 0), HasRecipe)].append(place)
     results: dict[int, dict[str, Any]] = {}
-    # The limits of a trial are those of its thread; these are those of the process.
+    # Each trial limits the threads of its own thread; this limits those of the process.
     with one_thread():
         for found in side_by_side([partial(scored, lane) for lane in lanes.values() if lane]):
             results |= found

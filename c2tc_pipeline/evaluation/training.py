@@ -36,9 +36,9 @@ class HasOwnLoss(Protocol):
 
 @runtime_checkable
 class HasMinBatch(Protocol):
-    """A network that can't be trained on batches of fewer rows than this, as batch normalisation can't."""
+    """A network with a minimum batch size, as batch normalisation needs."""
 
-    least_batch: int
+    min_batch: int
 
 
 def row_losses(
@@ -50,9 +50,9 @@ def row_losses(
     return torch.nn.functional.cross_entropy(network(rows), classes, reduction="none")
 
 
-def least_batch(network: torch.nn.Module) -> int:
-    """Return the min rows of a batch of the network."""
-    return network.least_batch if isinstance(network, HasMinBatch) else 1
+def min_batch(network: torch.nn.Module) -> int:
+    """Return the minimum number of rows of a batch of the network."""
+    return network.min_batch if isinstance(network, HasMinBatch) else 1
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def train(
     seed: int,
     device: str = "cpu",
 ) -> torch.nn.Module:
-    """Build a network and train it to tell classes apart.
+    """Build a network and train it as a classifier.
 
     The loss of a batch is the sum of weight times cross-entropy over its rows, divided by their number, with weights
     that are 1 on average over all rows. When all rows fit into one batch, a weight of two is a row given twice. A
@@ -160,7 +160,7 @@ def train(
                 network.see(x, y, w)
             flat = FlatWeights(network)
             optimiser = recipe.start(flat)
-            steps, least = recipe.steps(len(x)), least_batch(network)
+            steps, least = recipe.steps(len(x)), min_batch(network)
             noise = recipe.noise_of(len(x))
             for taken, batch in enumerate(_batches(len(x), recipe.batch(len(x)), steps, least)):
                 flat.gradients.zero_()

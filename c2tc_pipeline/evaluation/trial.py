@@ -123,7 +123,7 @@ def predict(model: Any, X: Any, classes: int) -> tuple[np.ndarray, np.ndarray | 
     A class that the model was not trained on has probability 0.
     """
     found = None
-    # Some classifiers have the method only to say that they don't do it.
+    # Some classifiers raise NotImplementedError in predict_proba.
     with contextlib.suppress(NotImplementedError):
         found = np.asarray(model.predict_proba(X), dtype=np.float64) if hasattr(model, "predict_proba") else None
     if found is None:

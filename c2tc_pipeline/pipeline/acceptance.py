@@ -1,4 +1,4 @@
-"""The catalogue in force: one version for the code location and its runs, whatever happens to the file meanwhile.
+"""Pin the catalogue version of a code location and its runs, whatever happens to the file meanwhile.
 
 A code location accepts the file when it loads: a correct one is stored beside the artefacts, and a copy below
 DAGSTER_HOME is named in an environment variable, which the runs that it starts inherit. While the file is wrong, the
@@ -81,7 +81,7 @@ def _accept(path: Path, root: str) -> Accepted:
         accepted = stored
     else:
         if stored is None or stored.digest != accepted.digest:
-            # Another code server may be faster with the same file.
+            # Another code server may have stored the same file first.
             with suppress(LostRace):
                 store.publish(_KEY, lambda folder: shutil.copy(path, folder / _FILE), kind=_KIND)
     os.environ[IN_FORCE_VARIABLE] = str(_copy(store, accepted))

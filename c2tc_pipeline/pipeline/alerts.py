@@ -4,7 +4,7 @@ A cause is a step or a check of a table. It is certain once nothing will be retr
 materialised, or the check passes. Dagster's run failure sensors see one run at a time, not the checks of successful
 runs, and keep no state, so that each failed run of the same table would be reported, and its recovery not.
 
-Canceled runs are no failures: who restarts the services is not alerted.
+Cancelled runs are not reported, as restarting the services cancels runs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RETRY_TAG = "c2tc/retry_follows"
 """The tag of runs whose work a sensor launches again if they fail, so that their failures are not certain."""
 DASHBOARD_VARIABLE = "C2TC_UI_URL"
 INTERVAL_SECONDS = 30
-ALERTED_WARNINGS = frozenset({"label_drift", "accurate_enough", "quality_regression"})
-"""Checks that stop nothing, but whose failure is reported all the same."""
+ALERTED_WARNINGS = frozenset({"label_drift", "accurate_enough"})
+"""Checks that stop nothing, but whose failures are reported."""
 MAX_SENTENCE = 500
 # The cursor holds open causes and undelivered messages: what is older than these many is forgotten.
 MAX_OPEN = 1000
@@ -128,7 +128,7 @@ class Alerts:
     def fail(
         self, place: Place, problem: str, *, since: float, run_id: str | None = None, level: str = "error"
     ) -> None:
-        """Record a failure; a cause that is open already is only reported again if the problem is another."""
+        """Record a failure; a cause that is open already is only reported again if its problem differs."""
         key, problem = place.cause, _one_line(problem)
         before = self.open.get(key)
         if before is not None and before.problem == problem:
@@ -149,7 +149,7 @@ class Alerts:
         cause = self.open.get(place.cause)
         if cause is None:
             return
-        # A success without a ratio is one of all, and a failure without one is over with any.
+        # A success without a ratio ends the failures of all ratios, and any success ends a failure without a ratio.
         cause.ratios = [each for each in cause.ratios if None not in (each, place.ratio) and each != place.ratio]
         if cause.ratios:
             return
@@ -237,7 +237,7 @@ def report(
     *,
     looks: int = 2,
 ) -> dict[str, Any]:
-    """Send alerts for what a sensor finds wrong at some looks in a row, and messages when it is over.
+    """Send alerts for problems that a sensor finds at several ticks in a row, and messages when they are over.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def report(
     problems : mapping
         What is wrong with each place, None if nothing is.
     looks : int, default=2
-        After how many looks in a row a problem is certain.
+        The number of ticks in a row after which a problem is certain.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def report(
             alerts.fail(place, problem, since=time.time())
     try:
         found = targets()
-    except InputError:  # the alert sensor says so
+    except InputError:  # the alert sensor reports it
         found = {}
     alerts.write(instance, found)
     alerts.deliver(found)
@@ -281,13 +281,13 @@ _ENDINGS: tuple[Literal[dg.DagsterEventType.RUN_FAILURE], Literal[dg.DagsterEven
 
 
 def _newest(instance: dg.DagsterInstance) -> int:
-    """Return the newest event that a run ended, so that history is not reported."""
+    """Return the number of the newest event of a run's end, so that earlier ones are not reported."""
     found = [instance.fetch_run_status_changes(each, limit=1).records for each in _ENDINGS]
     return max((record.storage_id for records in found for record in records), default=0)
 
 
 def _take_runs(instance: dg.DagsterInstance, alerts: Alerts, position: int) -> int:
-    """Record what runs that ended after a position made, checked and failed at; return the new position."""
+    """Record the results of the runs that ended after a position; return the new position."""
     records: list[dg.EventLogRecord] = []
     complete_until: int | None = None
     for ending in _ENDINGS:
@@ -440,7 +440,7 @@ def step_sentence(failed: Any) -> str:
 
 
 def run_sentence(message: str | None, error: Any) -> str:
-    """Return why a run ended of which no step failed."""
+    """Return why a run failed although none of its steps did."""
     if error is not None and error.cls_name is not None:
         return f"The run failed with {error.cls_name}; see its log."
     for begin in ("Exceeded maximum runtime", "Run timed out due to taking longer"):

@@ -110,7 +110,7 @@ def _validated_table(options: AssetOptions, of: TableStep) -> dg.AssetsDefinitio
                     **metadata.same_columns(raw_table.columns, TableStep(of.table, "raw_table")),
                     "roles": metadata.roles_table(table.roles),
                     "baseline": baseline_of(step.spec),
-                    "source_version": step.io_manager.version_read("raw_table", of.partition) or "",
+                    "source_version": step.io_manager.version_read("raw_table", of.scope) or "",
                 },
             )
 

@@ -19,7 +19,7 @@ from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.tables.schema import SchemaFailure, failure_sentence
 from c2tc_pipeline.tables.spec import TableSpec
 
-# Further back than any number of reruns of one delivery is likely to reach.
+# More materialisations than one delivery is likely to be read again.
 _DELIVERIES_LOOKED_AT = 50
 # Relative distance between the objective and its bound above which the check warns.
 MAX_GAP = 0.1

@@ -21,13 +21,13 @@ import dagster as dg
 
 from c2tc_pipeline.common.processes import end_with_parent
 
-# How the default launcher notes where a run was launched; it has no public name.
+# The tag by which the default launcher records the server of a run; it has no public name.
 SERVER_TAG = ".dagster/grpc_info"
 _LOST = "The code server that executed this run ended."
 _STATUSES = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 _CONNECT_SECONDS = 2.0
 _POLL_SECONDS = 0.5
-# Until the daemon, which looks every second, has loaded the location anew.
+# Time in which the daemon, which polls every second, has reloaded the location.
 _SETTLE_SECONDS = 10.0
 
 

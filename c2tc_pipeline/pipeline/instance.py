@@ -73,7 +73,7 @@ def prepare_home(home: str | Path) -> Path:
 
 def open_instance(home: str | Path) -> dg.DagsterInstance:
     """Return the instance in a folder, made if need be; use it in a ``with`` block, which closes its connections."""
-    # DagsterInstance.get() does the same with the folder in DAGSTER_HOME; this needs no change of the environment.
+    # DagsterInstance.get() does the same with the folder in DAGSTER_HOME; here the environment stays unchanged.
     return dg.DagsterInstance.from_config(str(prepare_home(home)))
 
 

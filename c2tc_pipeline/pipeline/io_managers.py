@@ -30,15 +30,15 @@ OPTIONAL = "optional"
 KEPT = (DATA_VERSION, "baseline")
 
 
-def artefact_key(asset: str, partition: str | None = None) -> str:
+def artefact_key(asset: str, scope: str | None = None) -> str:
     """Return the key under which an asset's value is stored, such as ``condensed_table/departures|0.001``."""
-    return f"{asset}/{'all' if partition is None else partition}"
+    return f"{asset}/{'all' if scope is None else scope}"
 
 
 def stored_as(key: dg.AssetKey) -> tuple[str, str | None]:
-    """Return the step and the part of the store of an asset; a key of one part is a step without a table."""
+    """Return the step and the scope of an asset; a key of one part is a step without a table."""
     step = TableStep.of_key(key)
-    return step.step, step.partition
+    return step.step, step.scope
 
 
 class StoreIOManager(dg.ConfigurableIOManager):
@@ -72,8 +72,8 @@ class StoreIOManager(dg.ConfigurableIOManager):
             )
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        asset, partition = stored_as(context.asset_key)
-        key = artefact_key(asset, partition)
+        asset, scope = stored_as(context.asset_key)
+        key = artefact_key(asset, scope)
         sizes: dict[str, int] = {}
         with without_retry():
             if obj is None:
@@ -90,7 +90,7 @@ class StoreIOManager(dg.ConfigurableIOManager):
                 kind=chosen.kind,
                 settings={
                     "run_id": context.run_id,
-                    "partition": partition,
+                    "partition": scope,
                     **{name: found for name in KEPT if (found := _output_metadata(context, name)) is not None},
                 },
                 after=_output_metadata(context, REPLACES_VERSION),
@@ -107,19 +107,19 @@ class StoreIOManager(dg.ConfigurableIOManager):
         )
 
     def load_input(self, context: dg.InputContext) -> Any:
-        asset, partition = stored_as(context.asset_key)
+        asset, scope = stored_as(context.asset_key)
         with without_retry():
-            # Outside a step nothing is going to be made from it.
+            # Only a step replaces a version.
             if context.has_input_name:
                 self._begin(context.step_context)
             is_optional = (context.definition_metadata or {}).get(OPTIONAL, False)
-            if is_optional and self.store.latest(artefact_key(asset, partition)) is None:
+            if is_optional and self.store.latest(artefact_key(asset, scope)) is None:
                 return None
-            return self.read(asset, partition)
+            return self.read(asset, scope)
 
-    def read(self, asset: str, partition: str | None = None) -> Any:
-        """Return the newest stored value, verified, for a reader that is no asset's input."""
-        chosen, key = _format_of(asset), artefact_key(asset, partition)
+    def read(self, asset: str, scope: str | None = None) -> Any:
+        """Return the newest stored value, verified, for a reader outside of an asset."""
+        chosen, key = _format_of(asset), artefact_key(asset, scope)
         newest = self.store.latest(key)
         wanted = newest.version if newest else None
         with self.store.fetch(key, version=wanted, kind=chosen.kind) as directory, refusing_damage(key):
@@ -129,9 +129,9 @@ class StoreIOManager(dg.ConfigurableIOManager):
         self._versions_read[key] = newest.settings.get(DATA_VERSION) if newest else None
         return value
 
-    def newest_at_begin(self, asset: str, partition: str | None, *, run_id: str, attempt: int) -> int:
+    def newest_at_begin(self, asset: str, scope: str | None, *, run_id: str, attempt: int) -> int:
         """Return the newest version as of when the step began, before its first input was loaded, or else now."""
-        key = artefact_key(asset, partition)
+        key = artefact_key(asset, scope)
         which, newest = self._begun.get(key, (None, 0))
         return newest if which == (run_id, attempt) else self.store.newest_version(key)
 
@@ -143,9 +143,9 @@ class StoreIOManager(dg.ConfigurableIOManager):
             if self._begun.get(key, (None, 0))[0] != attempt:
                 self._begun[key] = (attempt, self.store.newest_version(key))
 
-    def version_read(self, asset: str, partition: str | None = None) -> str | None:
+    def version_read(self, asset: str, scope: str | None = None) -> str | None:
         """Return the data version of the value that was last read here, or None."""
-        return self._versions_read.get(artefact_key(asset, partition))
+        return self._versions_read.get(artefact_key(asset, scope))
 
 
 def _format_of(asset: str) -> Format[Any]:

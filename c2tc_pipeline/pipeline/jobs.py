@@ -48,10 +48,10 @@ UNFINISHED = [dg.DagsterRunStatus[name] for name in ("NOT_STARTED", "QUEUED", "S
 # Small tables share runs, whose start takes longer than their work.
 SMALL_BYTES = 5_000_000
 SMALL_TABLES_A_RUN = 10
-# A tick that submits more would keep the others waiting; the next one goes on.
+# A tick that submits more would delay the others; the next tick submits the rest.
 MAX_RUNS_A_TICK = 10
 # Looking at a source on S3 or in a database takes a round trip.
-_LOOKERS = 16
+_SOURCE_THREADS = 16
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
@@ -108,8 +108,8 @@ def job_keys(job: str, catalogue: Catalogue) -> list[dg.AssetKey]:
 class Work:
     """Steps of one table to make in a run of one job.
 
-    ``reason`` is another one when anything changed that they are made from or by. While it is the same, they are tried
-    a limited number of times, also if they succeed: the code of runs may be another one than that of the sensors.
+    ``reason`` changes with the inputs and code of the steps. While it is the same, they are launched a limited number
+    of times, even if they succeed: the code of runs may differ from that of the sensors.
     """
 
     job: str
@@ -122,7 +122,7 @@ class Work:
 
 
 def work_of(records: Records, table: str, job: str, *, delivered: str = "") -> Work | None:
-    """Return what a job has to make of a table, or None; ``delivered`` is the fingerprint of a changed source.
+    """Return the out-of-date steps of a table in a job, or None; ``delivered`` is the fingerprint of a changed source.
 
     ``report_job`` makes the scores of ratios that are up to date, and the report if they or others are new to it.
     """
@@ -156,7 +156,7 @@ def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | N
     for batch in _batches(work, records, sizes):
         tables = [each.table for each in batch]
         yield dg.RunRequest(
-            # The same one is not launched twice if a tick is interrupted and repeated.
+            # A tick that is interrupted and repeated does not launch the same run twice.
             run_key=hash_json([[each.reason, each.after, each.attempt] for each in batch]),
             job_name=batch[0].job,
             asset_selection=[step.key for each in batch for step in each.steps],
@@ -184,7 +184,7 @@ def _ingested_size(records: Records, table: str) -> int | None:
 
 
 def busy_tables(instance: dg.DagsterInstance, catalogue: Catalogue) -> set[str]:
-    """Return the tables of which an unfinished run, however launched, makes something; the leaderboard's is empty."""
+    """Return the tables that unfinished runs, however launched, work on; the name is empty for the leaderboard."""
     busy: set[str] = set()
     for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
         busy |= {TableStep.of_key(key).table for key in run.asset_selection} if run.asset_selection else {*catalogue}
@@ -192,7 +192,7 @@ def busy_tables(instance: dg.DagsterInstance, catalogue: Catalogue) -> set[str]:
 
 
 def fingerprints(catalogue: Catalogue) -> dict[str, str | InputError | OSError]:
-    """Return the fingerprint of each table's source, or why it can't be had."""
+    """Return the fingerprint of each table's source, or the error that reading it raises."""
 
     def look(table: str) -> str | InputError | OSError:
         try:
@@ -200,7 +200,7 @@ def fingerprints(catalogue: Catalogue) -> dict[str, str | InputError | OSError]:
         except (InputError, OSError) as error:
             return error
 
-    with ThreadPoolExecutor(_LOOKERS) as pool:
+    with ThreadPoolExecutor(_SOURCE_THREADS) as pool:
         return dict(zip(catalogue, pool.map(look, catalogue), strict=True))
 
 

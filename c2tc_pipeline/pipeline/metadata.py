@@ -1,6 +1,6 @@
 """Metadata of assets for the dashboard: numbers that it plots over time, schemas, lineage and pictures.
 
-Numbers stand alone under their own names, so that the dashboard can draw them; what has more parts is a table, JSON or
+Numbers have entries of their own, so that the dashboard can plot them; values of several parts are a table, JSON or
 Markdown. Pictures need matplotlib, which is imported when one is drawn.
 """
 

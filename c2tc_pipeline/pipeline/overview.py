@@ -38,12 +38,12 @@ def _state(spec: TableSpec, instance: dg.DagsterInstance, events: Events, now: f
     found = [each.asset_entry for each in instance.get_asset_records([step.key for step in table_steps(spec)])]
     entries = {TableStep.of_key(entry.asset_key): entry for entry in found}
     made = {step: entry.last_materialization for step, entry in entries.items() if entry.last_materialization}
-    told: dict[TableStep, dict[str, Any]] = {
+    metadata: dict[TableStep, dict[str, Any]] = {
         step: {name: value.value for name, value in event.asset_materialization.metadata.items()}
         for step, event in made.items()
         if event.asset_materialization is not None
     }
-    # A run that planned a step and has not made it failed at it, or is not over.
+    # A run that planned a step and has not made it failed there, or is not over.
     planned = {
         entry.last_run_id
         for step, entry in entries.items()
@@ -51,9 +51,9 @@ def _state(spec: TableSpec, instance: dg.DagsterInstance, events: Events, now: f
     }
     runs = [run for each in sorted(filter(None, planned)) if (run := instance.get_run_by_id(each)) is not None]
     failures = [_failure(spec.name, events(run.run_id)) for run in runs if run.is_failure]
-    condensed = {step: each for step, each in told.items() if step.step == "condensed_table"}
-    scores = [each for step, each in told.items() if step.step == "evaluation_scores"]
-    cost = told.values() if condensed else ()
+    condensed = {step: each for step, each in metadata.items() if step.step == "condensed_table"}
+    scores = [each for step, each in metadata.items() if step.step == "evaluation_scores"]
+    cost = metadata.values() if condensed else ()
     worst: Mapping[str, Any] = min(scores, key=lambda each: each.get(ACCURACY_KEPT, float("inf")), default={})
     accepted, report = made.get(TableStep(spec.name, "validated_table")), TableStep(spec.name, "report")
     if any(run.status in UNFINISHED for run in runs):
@@ -83,9 +83,9 @@ def _state(spec: TableSpec, instance: dg.DagsterInstance, events: Events, now: f
     )
 
 
-def _over(join: Callable[[list[Any]], Any], name: str, told: Iterable[Mapping[str, Any]]) -> Any:
+def _over(join: Callable[[list[Any]], Any], name: str, metadata: Iterable[Mapping[str, Any]]) -> Any:
     """Return the sum or maximum of a number over materialisations, None if none recorded it."""
-    numbers = [each[name] for each in told if name in each]
+    numbers = [each[name] for each in metadata if name in each]
     return join(numbers) if numbers else None
 
 
@@ -102,7 +102,7 @@ def _failure(table: str, entries: Iterable[dg.EventLogEntry]) -> tuple[float, st
 
 
 def _warnings(made: Mapping[TableStep, dg.EventLogEntry], events: Events) -> list[str]:
-    """Return what the failed checks say that stop nothing, of the newest materialisations, by step."""
+    """Return the messages of failed checks that stop nothing, of the newest materialisations, by step."""
     said = {}
     for run_id in {event.run_id for event in made.values() if event.run_id}:
         for event in (entry.get_dagster_event() for entry in events(run_id)):

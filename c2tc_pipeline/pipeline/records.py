@@ -101,7 +101,7 @@ class Records:
         tags = self.tags(step)
         if tags is None or tags.get(CODE_VERSION_TAG) != code_version(step, self.catalogue):
             return False
-        if self._store is not None and self._store.latest(artefact_key(step.step, step.partition)) is None:
+        if self._store is not None and self._store.latest(artefact_key(step.step, step.scope)) is None:
             return False
         if step.step in GATHERING:
             return tags.get(GATHERED_TAG) == self.gathered(step)
@@ -162,7 +162,7 @@ class Records:
         return bool(exist) and not self.is_current(step)
 
     def reason(self, steps: Iterable[TableStep]) -> str:
-        """Return a hash that is another one when steps, or what they would be made from and by, are others."""
+        """Return a hash of the steps, their code versions and the data versions of their inputs."""
         inputs = {
             step.key.to_user_string(): [
                 code_version(step, self.catalogue),

@@ -30,7 +30,7 @@ _MISTAKES = ("InputError", "Failure")
 _SETS = ("condensed", "random", "whole")
 _METRICS = ("accuracy", "auc")
 _NAME_WIDTH = 19
-_PARTITION_WIDTH = 15
+_SCOPE_WIDTH = 15
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class RunEvent:
         return f"{name}: {self.check}" if self.check else name
 
     @property
-    def partition(self) -> str:
+    def scope(self) -> str:
         """The table, and the ratio."""
-        return TableStep.of_op(self.step).partition or ""
+        return TableStep.of_op(self.step).scope or ""
 
 
 class RunWatch(logging.Handler):
@@ -213,10 +213,10 @@ class RunLines:
 
     def __call__(self, event: RunEvent) -> None:
         """Print an event."""
-        name, text, partition = escape(event.asset), escape(event.text), escape(event.partition)
-        columns = f"{name:<{_NAME_WIDTH}} {partition:<{_PARTITION_WIDTH}}"
+        name, text, scope = escape(event.asset), escape(event.text), escape(event.scope)
+        columns = f"{name:<{_NAME_WIDTH}} {scope:<{_SCOPE_WIDTH}}"
         if event.kind in ("started", "ended", "made", "failed"):
-            self._show(f"{name} {partition}" if event.kind == "started" else None)
+            self._show(f"{name} {scope}" if event.kind == "started" else None)
         line = {
             "made": f"[green]✓[/] {columns} {event.seconds:6.1f} s{'  cached' if event.cached else ''}",
             "kept": f"[dim]= {columns}[/] up to date",

@@ -165,7 +165,7 @@ class _Jobs:
         records, table = self._records(steps), steps[0].table
         if not table:
             due = [step for step in steps if not records.is_current(step)]
-            # A run changes the overview whatever came of it.
+            # A run changes the overview whether it succeeds or fails.
             return [step for step in steps if step in due or (step.step == OVERVIEW and (due or self._has_run))]
         delivered = steps[0].step == "raw_table" and self._source_changed(records, table)
         wanted = records.out_of_date(table, delivered=delivered)
@@ -174,8 +174,8 @@ class _Jobs:
     def _source_changed(self, records: Records, table: str) -> bool:
         source = self._catalogue.resolve_source(self._catalogue[table])
         raw = TableStep(table, "raw_table")
-        if not self._store.latest(artefact_key(raw.step, raw.partition)) or REFUSED_TAG in (records.tags(raw) or {}):
-            return True  # a delivery that was refused is held against the schema once more
+        if not self._store.latest(artefact_key(raw.step, raw.scope)) or REFUSED_TAG in (records.tags(raw) or {}):
+            return True  # a delivery that was refused is checked against the schema once more
         try:
             return records.source_changed(table, open_source(source).version())
         except (InputError, OSError):
@@ -193,10 +193,10 @@ def export_results(store: ArtefactStore, spec: TableSpec, folder: Path) -> None:
         with _newest(store, "report", spec.name) as stored:
             shutil.copy(stored / PAGE_NAME, directory)
         for ratio in spec.ratios:
-            cell = str(TableStep(spec.name, _CONDENSED, ratio).partition)
-            if all(store.latest(artefact_key(asset, cell)) for asset in (_CONDENSED, _EXPANDED, _SCORES)):
+            scope = str(TableStep(spec.name, _CONDENSED, ratio).scope)
+            if all(store.latest(artefact_key(asset, scope)) for asset in (_CONDENSED, _EXPANDED, _SCORES)):
                 kind = FORMATS[_CONDENSED].kind
-                publish_directory(directory / repr(ratio), partial(_copy_cell, store, cell), kind=kind)
+                publish_directory(directory / repr(ratio), partial(_copy_scope, store, scope), kind=kind)
 
     publish_directory(folder, write, kind=RESULTS_KIND, settings={"table": spec.name}, replace=True)
 
@@ -215,19 +215,19 @@ def read_results(store: ArtefactStore, table: str, ratios: Sequence[float]) -> d
     """Return the stored scores of a table, by ratio."""
     scores = {}
     for ratio in ratios:
-        cell = str(TableStep(table, _SCORES, ratio).partition)
-        with _newest(store, _SCORES, cell) as directory, refusing_damage(artefact_key(_SCORES, cell)):
+        scope = str(TableStep(table, _SCORES, ratio).scope)
+        with _newest(store, _SCORES, scope) as directory, refusing_damage(artefact_key(_SCORES, scope)):
             scores[ratio] = FORMATS[_SCORES].read(directory)
     return scores
 
 
-def _copy_cell(store: ArtefactStore, cell: str, folder: Path) -> None:
-    with _newest(store, _CONDENSED, cell) as stored:
+def _copy_scope(store: ArtefactStore, scope: str, folder: Path) -> None:
+    with _newest(store, _CONDENSED, scope) as stored:
         shutil.copytree(stored, folder, dirs_exist_ok=True)
     for asset, name in ((_EXPANDED, ROWS_NAME), (_SCORES, SCORES_NAME)):
-        with _newest(store, asset, cell) as stored:
+        with _newest(store, asset, scope) as stored:
             shutil.copy(stored / name, folder)
 
 
-def _newest(store: ArtefactStore, asset: str, partition: str | None) -> AbstractContextManager[Path]:
-    return store.fetch(artefact_key(asset, partition), kind=FORMATS[asset].kind)
+def _newest(store: ArtefactStore, asset: str, scope: str | None) -> AbstractContextManager[Path]:
+    return store.fetch(artefact_key(asset, scope), kind=FORMATS[asset].kind)

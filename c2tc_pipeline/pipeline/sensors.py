@@ -38,7 +38,7 @@ AUTOMATION_SENSOR = "out_of_date_sensor"
 # Long enough for most copies of files to end between two ticks.
 SOURCE_INTERVAL_SECONDS = 60
 AUTOMATION_INTERVAL_SECONDS = 15
-# Before the second, third and fourth launch of the same work.
+# Pauses before the second, third and fourth launch of the same work.
 RETRY_PAUSES_SECONDS = (60, 300, 1500)
 RELOAD_TIMEOUT_SECONDS = 10.0
 CATALOGUE_PLACE = Place(None, "catalogue", None)
@@ -55,11 +55,11 @@ def interval_seconds(default: int) -> int:
 
 
 def source_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinition:
-    """Return the sensor that launches what a new or changed source is made into.
+    """Return the sensor that launches the condensation of new and changed sources.
 
-    A fingerprint must be the same at two ticks in a row, because a file that is still being copied has another one each
-    time. A delivery that was read has been judged: one that its check refused is not launched again before it changes.
-    One that could not be read is tried again after growing pauses.
+    A fingerprint must be the same at two ticks in a row, because that of a file that is still being copied changes.
+    A delivery that its check refused is not launched again before it changes. One that could not be read is tried
+    again after growing pauses.
     """
 
     @dg.sensor(
@@ -109,8 +109,8 @@ def _changed(records: Records, table: str, fingerprint: str, notes: list[str]) -
 def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinition:
     """Return the sensor that launches what is out of date because of settings, algorithms or another run's results.
 
-    Of each table one run is launched: what condenses it first, then its scores and report, and when all is done the
-    leaderboard. What failed is tried again after growing pauses, and at once when anything it is made from changes.
+    Each table has one run at a time: first its condensation, then its scores and report, and when all is done the
+    leaderboard. Failed work is tried again after growing pauses, and at once when one of its inputs changes.
     """
 
     @dg.sensor(
@@ -133,7 +133,7 @@ def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDef
 
 
 def _first_work(records: Records, table: str, tries: Tries) -> Work | None:
-    """Return what the first job with something to make of a table makes, passing over what was given up."""
+    """Return the next work of a table, skipping work that was given up."""
     found = (work_of(records, table, job) for job in ("condense_job", "report_job"))
     return next((work for work in found if work is not None and not tries.given_up(work)), None)
 
@@ -165,7 +165,7 @@ def _result(
 
 
 class Tries:
-    """How many times the same work of a table was launched, and when last; kept as a sensor's cursor."""
+    """Number of launches of the same work of each table, and time of the last one; kept as a sensor's cursor."""
 
     def __init__(self, state: dict[str, dict[str, Any]]) -> None:
         self._state = state
@@ -175,15 +175,15 @@ class Tries:
         return int(count), float(last)
 
     def count(self, work: Work) -> int:
-        """Return how many times it was launched."""
+        """Return how many times work was launched."""
         return self._of(work)[0]
 
     def given_up(self, work: Work) -> bool:
-        """Return whether it was launched as often as is sensible; the nightly schedules launch it once more."""
+        """Return whether the limit of launches is reached; the nightly schedules launch it once more."""
         return self.count(work) > len(RETRY_PAUSES_SECONDS)
 
     def is_due(self, work: Work) -> bool:
-        """Return whether the pause since the last time is over."""
+        """Return whether the pause since the last launch is over."""
         count, last = self._of(work)
         return not self.given_up(work) and (not count or time.time() - last >= RETRY_PAUSES_SECONDS[count - 1])
 
@@ -200,7 +200,7 @@ class Tries:
 def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
     """Return the sensor that reloads the code location when the catalogue's file changed.
 
-    Dagster has no call for it in a sensor, so it asks the dashboard at ``C2TC_UI_URL``. A file that is wrong is
+    Dagster has no call for it in a sensor, so it calls the dashboard at ``C2TC_UI_URL``. A file that is wrong is
     reported in the tick and by one alert, and the catalogue that was loaded stays in force.
     """
 
@@ -226,8 +226,8 @@ def catalogue_sensor(accepted: Accepted) -> dg.SensorDefinition:
             refused = _reload()
             asked = None if refused else digest
             said = refused or "The catalogue changed; the code location is being reloaded."
-        told = f"{problem} The catalogue loaded before stays in force." if problem else None
-        alerts = report(context.instance, state.get("alerts"), {CATALOGUE_PLACE: told}, looks=1)
+        message = f"{problem} The catalogue loaded before stays in force." if problem else None
+        alerts = report(context.instance, state.get("alerts"), {CATALOGUE_PLACE: message}, looks=1)
         context.update_cursor(json.dumps({"asked": asked, "alerts": alerts}))
         return dg.SkipReason(said)
 
@@ -242,7 +242,7 @@ def _reload() -> str | None:
     body = json.dumps({"query": "mutation { reloadWorkspace { __typename } }"}).encode()
     try:
         request = urllib.request.Request(f"{dashboard}/graphql", body, {"Content-Type": "application/json"})
-        # A proxy of the environment is not for one's own dashboard.
+        # Bypass the HTTP proxy of the environment.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=RELOAD_TIMEOUT_SECONDS):
             return None

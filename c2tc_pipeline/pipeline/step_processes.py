@@ -1,8 +1,8 @@
-"""Let the steps of a run that was killed end with it.
+"""Kill step processes when their run process dies.
 
 Dagster forks the processes of steps from a server process of :mod:`multiprocessing`, which imports this module first.
-When the process of the run is killed, the server is, and with it its steps: otherwise they would compute on, for hours
-perhaps, beside those of the run that Dagster launches in its place. Elsewhere the import does nothing.
+The kernel then kills the server and the steps with the process of the run: otherwise they would go on, perhaps for
+hours, beside those of the run that Dagster launches instead. Elsewhere the import does nothing.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Step:
         # As of before the inputs were loaded: a run that began and ended since then must not be undone.
         self._replaces = self.io_manager.newest_at_begin(
             self.asset,
-            self.made.partition,
+            self.made.scope,
             run_id=context.run.run_id,
             attempt=context.op_execution_context.retry_number,
         )
@@ -237,7 +237,7 @@ class Step:
 def baseline_schema(io_manager: StoreIOManager, spec: TableSpec) -> str | None:
     """Return the schema, as JSON, of the first table accepted under the present baseline, or None.
 
-    With that of the last one, a delivery that happens to lack a class would forbid it from then on.
+    The schema of the last delivery would not do: a class that it happens to lack would be refused from then on.
     """
     key, baseline = artefact_key("validated_table", spec.name), baseline_of(spec)
     for version in io_manager.store.versions(key):

@@ -1,12 +1,12 @@
 """The steps of each table, their asset keys, and the code version of each.
 
 A step's asset has the key ``[table, step]``, for condensing steps with the ratio in the name of the step:
-``departures/condensed_table_0_001``. A ratio is no partition, for reasons that docs/pipeline.md names: one run then
-makes all of a table, and checks, data versions and plots are those of one ratio.
+``departures/condensed_table_0_001``. Ratios are not Dagster partitions, so that one run makes all of a table, and
+checks, data versions and plots are those of one ratio; docs/pipeline.md has the reasons.
 
 A code version is a hash of the algorithms' versions and of those settings of the table that the step reads. Dagster
-records it with each materialisation, together with the data versions of the inputs; whoever compares these with the
-present ones knows what is out of date (:mod:`c2tc_pipeline.pipeline.records`).
+records it with each materialisation, together with the data versions of the inputs;
+:mod:`c2tc_pipeline.pipeline.records` compares them with the present ones to find what is out of date.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class TableStep:
         return dg.AssetKey([self.table, self.name] if self.table else [self.name])
 
     @property
-    def partition(self) -> str | None:
-        """The part of the store in which the value is, such as ``departures|0.001``; None over all tables."""
+    def scope(self) -> str | None:
+        """The table and ratio, such as ``departures|0.001``, as in the store; None over all tables."""
         return self.table + ("" if self.ratio is None else f"|{self.ratio!r}") if self.table else None
 
 
@@ -156,11 +156,11 @@ def in_between(step: str) -> list[str]:
     return [name for name in PARENTS if name in above and not set(PARENTS[step]).isdisjoint(ancestors(name))]
 
 
-def partition_keys(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
-    """Return the parts of the store that a step fills over all tables; None is that of a step without one."""
+def scopes_of(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
+    """Return the scopes of a step over all tables; that of a step without a table is None."""
     if step in OVER_ALL:
         return [None]
-    return [each.partition for spec in catalogue.values() for each in steps_named(step, spec)]
+    return [each.scope for spec in catalogue.values() for each in steps_named(step, spec)]
 
 
 def settings_of(step: str, spec: TableSpec) -> dict[str, Any]:

@@ -35,7 +35,7 @@ document.querySelector('form').hidden = false;
 
 @dataclass(frozen=True)
 class TableState:
-    """What an operator has to know of a table.
+    """State of a table for operators.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def render_overview(rows: Sequence[TableState], *, moment: str = "") -> str:
         moment=moment,
         total=wording.count(len(rows)),
         counts=[(state, wording.count(counts[state])) for state in STATES if counts[state]],
-        rows=[_shown(row) for row in sorted(rows, key=_badness)],
+        rows=[_shown(row) for row in sorted(rows, key=_severity)],
     )
 
 
@@ -118,7 +118,7 @@ def _verdict(counts: Counter[str]) -> str:
     return f"{total}: {', '.join(bad)}."
 
 
-def _badness(row: TableState) -> tuple[int, float, float, str]:
+def _severity(row: TableState) -> tuple[int, float, float, str]:
     kept = float("inf") if row.kept is None else row.kept
     return STATES.index(row.state), kept, -(row.age_seconds or 0.0), row.table
 

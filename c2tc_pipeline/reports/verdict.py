@@ -19,7 +19,7 @@ NO_SCORES = "No model could be trained and tested on the condensed rows."
 
 @dataclass(frozen=True)
 class Headline:
-    """What the model that does best on the condensed rows makes of them.
+    """Headline scores: those of the model that does best on the condensed rows.
 
     Accuracies are None where they were not measured. ``worth`` is a row of
     :func:`~c2tc_pipeline.evaluation.row_worth.row_worth` by AUC. Of the learners in ``as_good`` the condensed rows have
@@ -74,13 +74,13 @@ def headline(means: pd.DataFrame, worth: pd.DataFrame) -> Headline | None:
 
 
 def verdict(scores: pd.DataFrame) -> str:
-    """Return what the condensed rows are good for, in words for everybody, from the scores of one condensed table."""
+    """Return the verdict sentence for the scores of one condensed table."""
     found = headline(mean_scores(scores), row_worth(scores))
     return NO_SCORES if found is None else sentence(found)
 
 
 def sentence(found: Headline) -> str:
-    """Return a headline in words."""
+    """Return the sentence about headline scores."""
     rows, name = wording.counted(found.rows, "condensed row", "condensed rows"), learner_name(found.learner)
     here = f"{100 * found.accuracy:.1f} %"
     if found.whole is None or found.kept is None:
@@ -144,7 +144,7 @@ def weak_references(means: pd.DataFrame) -> list[str]:
             shown = part.replace("_", " ")
             found.append(
                 f"{learner_name(key)} has {100 * accuracy['whole']:.1f} % accuracy on the whole table and "
-                f"{100 * accuracy[part]:.1f} % on the {shown} rows: its whole-table score is no sound reference."
+                f"{100 * accuracy[part]:.1f} % on the {shown} rows: its whole-table score is not a sound reference."
             )
     return found
 

@@ -132,7 +132,7 @@ def _of_folder(location: Location) -> Source:
             f"The source {location} is a folder without parts of a table; give the path of one file, or of a folder of "
             f"files that end in one of: {endings}."
         )
-    # The log of a lakehouse table tells which of its files count.
+    # The log of a lakehouse table lists its current files.
     if len(found) > 1 and isinstance(found[0], FileSource):
         raise InputError(
             f"The folder {location} holds files of several kinds, {found[0].format} and {found[1].format}; leave one."

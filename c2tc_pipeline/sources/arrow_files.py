@@ -44,7 +44,7 @@ class ArrowSource(ColumnarSource):
 
 
 class _Opened:
-    # Only reading all batches would tell.
+    # The number of rows is known only after reading all batches.
     rows = None
 
     def __init__(self, reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader) -> None:

@@ -54,7 +54,7 @@ class ColumnarSource(FileSource):
                 yield number, batch
 
     def _joined(self, parts: Sequence[Part]) -> tuple[pa.Schema, int | None]:
-        """Return the schema that all parts share, and the rows of all of them if the files tell."""
+        """Return the schema that all parts share, and the rows of all of them if the files state them."""
         import pyarrow as pa
 
         whole: pa.Schema | None = None
@@ -71,7 +71,7 @@ class ColumnarSource(FileSource):
                     f"The part {part.name} of {self.shown} differs from those before it: {difference}; write it like "
                     "the others."
                 )
-            # A part without any value in a column does not know the column's type.
+            # A part without any value in a column may have another type for it.
             whole = pa.unify_schemas([whole, pa.schema([schema.field(name) for name in whole.names])])
         assert whole is not None
         return whole, rows
@@ -118,7 +118,7 @@ def _schema(stored: pa.Schema, shown: str, *, is_part: bool) -> pa.Schema:
     fields = [field for field in fields if not field.name.startswith("__index_level_")]
     refuse_duplicate_columns([field.name for field in fields], shown)
     if is_part:
-        # Which numbers stand for which categories is a matter of each part alone.
+        # Parts may number their categories differently.
         fields = [
             pa.field(field.name, field.type.value_type) if types.is_dictionary(field.type) else field
             for field in fields

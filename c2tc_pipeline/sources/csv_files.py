@@ -188,7 +188,7 @@ def _first_rows(text: str, delimiter: str, is_whole: bool, location: Location) -
                 return rows[:-1], header_lines
     except csv.Error:
         if not rows:
-            raise InputError(f"The first line of {location} is no CSV header; check that it is a CSV file.") from None
+            raise InputError(f"The first line of {location} is not a CSV header; check that it is CSV.") from None
     # The sample may end in the middle of a row.
     return rows if is_whole or len(rows) == 1 else rows[:-1], header_lines
 
@@ -226,7 +226,7 @@ class _Rows:
         self._text = io.TextIOWrapper(stream, encoding="latin-1", newline="")
         self._delimiter = delimiter
         self._starts_row = True
-        # One text and no list of lines: a quotation may run over millions of short ones.
+        # One string instead of a list of lines: a quotation may run over millions of short ones.
         self.content = io.StringIO(newline="")
         self.row, self.line, self.lines = -1, 1, 0
 

@@ -93,7 +93,7 @@ class DatabaseFile(Source):
     def local_file(self) -> Iterator[Path]:
         """Yield the path of the file, or of a temporary copy."""
         if self.location.scheme == "file":
-            # Opened only for its errors, whose messages are ours.
+            # Opened only so that a missing or unreadable file gets our message.
             with self.location.open():
                 pass
             yield Path(self.location.path)
@@ -188,7 +188,7 @@ class DuckdbSource(DatabaseFile):
     def header(self) -> TableHeader:
         with self._connected() as (connection, selection):
             names = tuple(self._types(connection, selection))
-            # A table knows its rows; a query would have to be answered.
+            # Counting the rows of a table is cheap; a query would have to run.
             counted = selection.table is not None
             rows = connection.execute(f"SELECT count(*) FROM {selection.origin()}").fetchone()[0] if counted else None
             return TableHeader(names, rows)

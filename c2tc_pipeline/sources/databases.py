@@ -81,13 +81,13 @@ class ServerAddress:
         bare = without_secrets(address)
         try:
             parts = urlsplit(address)
-            # A user alone is no secret; where a password is not encoded, the user part may end anywhere.
+            # A user name is not a secret; where a password is not encoded, the user part may end anywhere.
             has_password = parts.password is not None or (carries_user(address) and "@" not in parts.netloc)
             settings = dict(parse_qsl(parts.query, keep_blank_values=True))
-            # Bytes of a command line that are no text can't be sent to a server.
+            # Bytes of a command line that are not text can't be sent to a server.
             address.encode()
         except ValueError:
-            raise InputError(f"The source {bare} is no address of a database; check it.") from None
+            raise InputError(f"The source {bare} is not the address of a database; check it.") from None
         if has_password or any(part in name.lower() for name in settings for part in _SECRET):
             raise InputError(
                 f"The source {bare} carries a password; remove it, and put the whole address into an environment "

@@ -16,8 +16,8 @@ from c2tc_pipeline.sources.values import typed_batches
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A sheet is held in memory; a small file may claim more than any.
-_MOST_UNPACKED = 1 << 31
+# A sheet is held in memory; a small file may unpack to more than fits.
+_MAX_UNPACKED = 1 << 31
 
 
 class ExcelSource(DatabaseFile):
@@ -73,7 +73,7 @@ class ExcelSource(DatabaseFile):
 def _refuse_bomb(path: Path, shown: str) -> None:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > _MOST_UNPACKED:
+            if sum(entry.file_size for entry in archive.infolist()) > _MAX_UNPACKED:
                 raise InputError(f"The file {shown} unpacks to more than 2 GiB; save the sheet as CSV.")
 
 

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line, its keys the columns.
+"""JSON lines: one object per line, its keys the columns.
 
 Python's parser reads them, since Arrow's decides the types by the first block alone.
 """
@@ -64,13 +64,13 @@ class JsonLinesSource(FileSource):
 
 
 def _lines(part: Part) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file; refuse what is nested or no object."""
+    """Yield the objects of a file; raise InputError for nested values and lines without an object."""
     location = part.location
     with packed.opened(location) as stream:
         for number, line in enumerate(_split(stream), start=1):
             where = f"Line {number} of {location}"
             if len(line) > LONGEST_ROW:
-                raise InputError(f"{where} is longer than {LONGEST_ROW >> 20} MiB; write an object a line.")
+                raise InputError(f"{where} is longer than {LONGEST_ROW >> 20} MiB; write one object per line.")
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if not line.strip():
@@ -78,9 +78,9 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError):
-                raise InputError(f"{where} is not valid JSON; write an object a line, in UTF-8.") from None
+                raise InputError(f"{where} is not valid JSON; write one object per line, in UTF-8.") from None
             if not isinstance(row, dict):
-                raise InputError(f"{where} is no JSON object; write an object with a key for each column a line.")
+                raise InputError(f"{where} is not a JSON object; write one per line, with a key for each column.")
             for name, value in row.items():
                 if isinstance(value, dict | list):
                     raise InputError(
@@ -91,7 +91,7 @@ def _lines(part: Part) -> Iterator[dict[str, Any]]:
 
 
 def _split(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield lines; one that is too long is cut and the last."""
+    """Yield lines; an overlong line is truncated and ends the file."""
     rest = b""
     while block := stream.read(_BLOCK_BYTES):
         *lines, rest = (rest + block).split(b"\n")

@@ -136,7 +136,7 @@ class DeltaSource(LakehouseTable):
 
 
 class IcebergSource(LakehouseTable):
-    """An Iceberg table by the folder of its files; the newest metadata in it tell which files belong to it."""
+    """An Iceberg table by the folder of its files; the newest metadata in it list the files of the table."""
 
     format = "Iceberg"
     extra = "iceberg"
@@ -157,10 +157,10 @@ class IcebergSource(LakehouseTable):
 
     def _described(self, table: Any) -> tuple[list[str], int | None]:
         snapshot = table.current_snapshot()
-        told = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
-        counts = [int(told.get(f"total-{what}", 0)) for what in ("records", "position-deletes", "equality-deletes")]
-        # How many rows an equality deletes only reading tells.
-        rows = None if counts[2] or "total-records" not in told else counts[0] - counts[1]
+        summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
+        counts = [int(summary.get(f"total-{what}", 0)) for what in ("records", "position-deletes", "equality-deletes")]
+        # The rows removed by equality deletes are known only after reading.
+        rows = None if counts[2] or "total-records" not in summary else counts[0] - counts[1]
         return [field.name for field in table.schema().fields], rows
 
     def _version(self, table: Any) -> str:

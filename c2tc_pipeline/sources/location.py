@@ -84,7 +84,7 @@ class Location:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open for reading; ``InputError`` for mistakes of the user, ``OSError`` for what may pass."""
+        """Open for reading; ``InputError`` for mistakes of the user, ``OSError`` for transient errors."""
         if self.scheme == "file":
             with self._open_local() as local:
                 yield local
@@ -107,14 +107,14 @@ class Location:
     def version(self) -> str:
         """Return a version of the file: its size, then locally its time and inode, on S3 its ETag.
 
-        Of a web server it is what the server tells, or the hash of the content.
+        On the web: its size, ETag and modification time as the server names them, or the hash of the content.
         """
         if self.scheme in WEB_SCHEMES:
             with self._translated():
-                told = self._filesystem().info(self.path)
-            marks = [told.get(name) for name in ("size", "ETag", "Last-Modified")]
+                info = self._filesystem().info(self.path)
+            marks = [info.get(name) for name in ("size", "ETag", "Last-Modified")]
             mark = hash_json(marks) if any(marks[1:]) else self.digest()
-            return f"{told['size']}-{mark[:32]}" if told.get("size") is not None else f"web-{mark[:32]}"
+            return f"{info['size']}-{mark[:32]}" if info.get("size") is not None else f"web-{mark[:32]}"
         with self.open() as file:
             if self.scheme == "file":
                 state = os.fstat(file.fileno())

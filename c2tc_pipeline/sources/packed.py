@@ -16,9 +16,9 @@ ENDINGS = ("", ".gz", ".bz2", ".zst", ".zip")
 SIGNATURE = rb"\x1f\x8b|BZh[1-9]1AY&SY|\x28\xb5\x2f\xfd|PK\x03\x04|PK\x05\x06"
 _CODECS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# What Arrow says of damaged content; other errors come from a disk or a server.
+# Arrow's messages about damaged content; other errors come from a disk or a server.
 _DAMAGE = ("decompress failed", "inflate failed", "Truncated compressed")
-# What macOS adds to an archive.
+# Folder that macOS adds to an archive.
 _NO_CONTENT = "__MACOSX/"
 
 
@@ -47,7 +47,7 @@ def unpacked(stream: BinaryIO, location: Location) -> Iterator[BinaryIO]:
         elif codec is None:
             yield stream
         else:
-            source = pa.PythonFile(_StaysOpen(stream), mode="r")
+            source = pa.PythonFile(_Unclosable(stream), mode="r")
             yield cast("BinaryIO", io.BufferedReader(pa.CompressedInputStream(source, codec), 1 << 17))
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         if isinstance(error, OSError) and not any(words in str(error) for words in _DAMAGE):
@@ -57,8 +57,8 @@ def unpacked(stream: BinaryIO, location: Location) -> Iterator[BinaryIO]:
         ) from None
 
 
-class _StaysOpen:
-    """A file that whoever reads it can't close."""
+class _Unclosable:
+    """File wrapper whose ``close()`` does nothing."""
 
     closed = False
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Seconds, for servers that don't answer or disappear without closing the connection.
 _TIMEOUTS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
-# Rows in the order in which they are stored: by default a large scan may begin in the middle, where another one is.
+# Rows in the order in which they are stored: by default a large scan may join another one in the middle.
 _SESSION = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     "SET LOCAL synchronize_seqscans = off",
@@ -120,7 +120,7 @@ class PostgresSource(ServerSource):
         if state == "42P01" or state.startswith("3F"):
             return InputError(f"There is no table as in {self.shown}; check its name, and the schema before it.")
         if state == "42501":
-            return InputError(f"The user of {self.shown} may not read it; grant the right to, or take another user.")
+            return InputError(f"The user of {self.shown} may not read it; grant the right, or use another user.")
         if state.startswith(("42", "22", "0A", "25")):
             first = said.partition("ERROR:")[2].strip().splitlines()
             return InputError(

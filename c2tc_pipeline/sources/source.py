@@ -35,7 +35,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class TableHeader:
-    """Column names of a table, and its number of rows where the source knows it without being read."""
+    """Column names of a table, and its number of rows if that is known without reading it."""
 
     columns: tuple[str, ...]
     rows: int | None
@@ -55,7 +55,7 @@ class Source(ABC):
     endings : tuple of str
         How names of files of this kind end.
     signature : bytes
-        A regular expression for how the content of such a file begins; empty where nothing tells.
+        A regular expression for how the content of such a file begins; empty if there is none.
     may_be_packed : bool
         Whether files of this kind are also read compressed.
     extra : str
@@ -64,9 +64,9 @@ class Source(ABC):
         Whether :meth:`digest` hashes the values, so that it can be computed while they are read; else it hashes the
         file's bytes.
     notices : sequence of Notice
-        What to tell about the source itself.
+        Notices about the source itself.
     tries : int
-        How often reading the table may be begun when the server goes away. File systems retry by themselves.
+        Maximum number of attempts to read the table when the connection fails. File systems retry by themselves.
     """
 
     kind: ClassVar[str] = ""
@@ -116,7 +116,7 @@ class Source(ABC):
 
     @abstractmethod
     def header(self) -> TableHeader:
-        """Return the columns, and the rows where the source knows them without being read."""
+        """Return the columns, and the number of rows if it is known without reading them."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
@@ -128,7 +128,7 @@ class Source(ABC):
         """
 
     def version(self) -> str:
-        """Return a mark of the source's present state, as cheap as the source allows; by default of its content.
+        """Return a fingerprint of the source's present state, as cheap as the source allows; by default of its content.
 
         It holds at most 63 letters, digits and ``-``, so that it can be a tag, and begins with the size in bytes where
         another size means other content.
@@ -212,7 +212,7 @@ class FileSource(Source):
 
     @abstractmethod
     def described(self, parts: Sequence[Part]) -> TableHeader:
-        """Return the columns that all parts share, and their rows where the files tell."""
+        """Return the columns that all parts share, and their number of rows if the files state it."""
 
     @abstractmethod
     def read(self, parts: Sequence[Part], columns: list[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -57,7 +57,7 @@ class SqlalchemySource(ServerSource):
             yield from typed_batches(wanted, chunks, shown=self.shown)
 
     def _names(self, result: Any) -> tuple[str, ...]:
-        names = tuple(str(name) for name in result.keys())  # noqa: SIM118  # a result is no dict
+        names = tuple(str(name) for name in result.keys())  # noqa: SIM118  # a result is not a dict
         refuse_duplicate_columns(names, self.shown)
         return names
 
@@ -74,7 +74,7 @@ class SqlalchemySource(ServerSource):
         alchemy = self.needed("sqlalchemy")
         problems = alchemy.exc
         try:
-            # No pool: a connection that was cut off must not come back from it.
+            # No pool, so that a broken connection is not used again.
             engine = alchemy.create_engine(self._address.url, poolclass=alchemy.pool.NullPool)
         except (problems.NoSuchModuleError, problems.ArgumentError):
             raise InputError(f"SQLAlchemy knows no database as in {self.shown}; check the address.") from None

@@ -61,7 +61,7 @@ class CellType(StrEnum):
 # From the narrowest type to the widest.
 _PATTERNS = {
     CellType.BOOLEAN: r"^(?i:true|false)$",
-    # No leading zeros: 00501 is a postcode, and as a number it would be another one.
+    # No leading zeros: 00501 is a postcode and would become 501.
     CellType.INTEGER: r"^[+-]?(0|[1-9][0-9]*)$",
     CellType.NUMBER: r"^[+-]?((((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)|(?i:inf|infinity))$",
     CellType.DECIMAL_COMMA: r"^[+-]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(\.[0-9]{3})+)(,[0-9]+)?$",
@@ -87,7 +87,7 @@ class TextColumn:
 
     def __init__(self, delimiter: str = ",") -> None:
         self._possible = [kind for kind in _PATTERNS if kind is not CellType.DECIMAL_COMMA or delimiter != ","]
-        # Cells may match a pattern and still be no value: too large for 64 bits, or the 31st of June.
+        # Cells may match a pattern and still be invalid: too large for 64 bits, or the 31st of June.
         self._convertible = {CellType.INTEGER: True, CellType.DATETIME: True}
         self._is_empty = True
 
@@ -263,7 +263,7 @@ def _python_array(cells: Sequence[Any], kind: CellType) -> tuple[pa.Array, CellT
     try:
         return pa.array([None if cell is None else convert(cell) for cell in cells], kind.arrow), kind
     except (OverflowError, pa.ArrowInvalid):
-        # As in CSV: an integer too large for 64 bits would be another number as a float.
+        # As in CSV: a float would change an integer too large for 64 bits.
         return _python_array(cells, CellType.TEXT)
 
 
@@ -329,7 +329,7 @@ class ValuesHash:
 
     def __init__(self) -> None:
         self._schema: list[list[str]] = []
-        # For each column the hash of which cells are missing or how long they are, and of their bytes.
+        # Two hashes for each column: of the presence or length of its cells, and of their bytes.
         self._columns: list[tuple[Any, Any]] = []
         self._rows = 0
 
@@ -355,7 +355,7 @@ class ValuesHash:
 
 
 def _canonical_bytes(values: pa.Array) -> tuple[bytes, bytes]:
-    """Return which cells are missing or how long they are, and the bytes of the others; equal for equal values."""
+    """Return the presence or length of each cell, and the bytes of those present; the same for equal values."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
@@ -370,7 +370,7 @@ def _canonical_bytes(values: pa.Array) -> tuple[bytes, bytes]:
     if types.is_dictionary(values.type):
         return _canonical_bytes(values.dictionary_decode())
     if not types.is_large_binary(values.type):
-        # What is neither number nor text, a list for example, is hashed as it is written.
+        # Values that are neither numbers nor text, such as lists, are hashed as text.
         text = values if types.is_string(values.type) or types.is_binary(values.type) else values.cast(pa.string())
         values = text.cast(pa.large_binary())
     lengths = pc.binary_length(values).fill_null(-1).to_numpy(zero_copy_only=False).astype("<i8")

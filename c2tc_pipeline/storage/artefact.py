@@ -2,7 +2,7 @@
 
 Where an artefact is replaced, the old one is first renamed to a hidden name beside it. A writer that is killed between
 the two renames loses nothing: the next reader, writer or ``c2tc gc`` renames the old one back. All of them hold a lock
-on the parent directory for the renames, so that none of them sees the moment between two renames of another.
+on the parent directory for the renames, so that none of them reads between the two renames of another.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _check_locked(target: Path, *, kind: str, replace: bool, instead_of: Mapping
 
 
 def read_manifest(directory: str | Path) -> dict[str, Any]:
-    """Return an artefact's manifest; raise if the directory is no artefact."""
+    """Return an artefact's manifest; raise if the directory is not an artefact."""
     directory = Path(os.path.abspath(directory))
     if not (directory / MANIFEST_NAME).exists():
         # Waits for a replacement under way.
@@ -147,7 +147,7 @@ def verify_directory(directory: str | Path, *, kind: str | None = None) -> dict[
 
 
 def restore(target: Path) -> bool:
-    """Rename an artefact back that a killed replacement left aside; return whether there was one."""
+    """Undo a replacement that was killed: rename the old artefact back; return whether there was one."""
     target = Path(os.path.abspath(target))
     with _locked(target.parent):
         return not target.exists() and _restore_locked(target)

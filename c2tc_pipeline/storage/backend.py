@@ -101,7 +101,7 @@ class Backend:
     def put_if_absent(self, path: str, content: bytes) -> bool:
         """Create a small file unless it exists, and return whether it is the caller's; exactly one caller wins.
 
-        The content must be unique to the caller: if the answer of a server is lost, it tells whose file is there.
+        The content must be unique to the caller: if the answer of a server is lost, it shows whose file is there.
         """
         if self.local is not None:
             return _link_if_absent(self.local / path, content, self.local)
@@ -180,7 +180,7 @@ class Backend:
             yield Path(directory)
 
     def unfinished(self) -> list[tuple[StoredFile, Callable[[], object]]]:
-        """Return multipart uploads to S3 that were not completed, a thousand at most, and what aborts each."""
+        """Return multipart uploads to S3 that were not completed, a thousand at most, and a call that aborts each."""
         if not self._on_s3:
             return []
         where, abort = {"Bucket": self._bucket, "Prefix": self._prefix}, self._files.abort_mpu

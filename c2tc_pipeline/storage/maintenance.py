@@ -98,7 +98,7 @@ def verify_folder(folder: Path) -> Iterator[Checked]:
 
 @dataclass(frozen=True)
 class Leftover:
-    """Files that nothing refers to: where and what they are, and why they stay, or an empty text if they go."""
+    """Unreferenced files: address, description and size; ``stays`` says why they are kept, if they are."""
 
     address: str
     what: str
@@ -119,7 +119,7 @@ class _Key:
 
 
 class Collector:
-    """Remove leftovers that have not changed for ``older_than`` seconds; its methods yield all there are."""
+    """Remove leftovers that have not changed for ``older_than`` seconds; its methods yield all that they find."""
 
     def __init__(self, *, older_than: float, now: float | None = None, dry_run: bool = False) -> None:
         self._before = (time.time() if now is None else now) - older_than
@@ -156,7 +156,7 @@ class Collector:
     def scratch(self) -> Iterator[Leftover]:
         """Collect temporary directories of this user's processes that have ended."""
         for path in sorted(Path(tempfile.gettempdir()).glob(f"{SCRATCH_PREFIX}*")):
-            # Where there is no /proc, the age has to do.
+            # Without /proc, age is the only criterion.
             if not Path("/proc", path.name.removeprefix(SCRATCH_PREFIX).partition("-")[0]).exists():
                 yield from self._directory(path, "the temporary directory of a process that ended")
 
@@ -167,7 +167,7 @@ class Collector:
             try:
                 store.take_number(key, store.newest_version(key) + 1)
             except OSError as error:
-                # On a full disk nothing can be written before something is removed; there the age has to do.
+                # On a full disk nothing can be written before something is removed, so age is the only criterion.
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
             # One of them may have published at the last moment.

@@ -38,7 +38,7 @@ def refusing_damage(shown: str) -> Iterator[None]:
             f"The artefact {shown!r} is damaged, or needs more memory than there is; make it again or add memory."
         ) from None
     except Exception as error:
-        # A failing disk is no damage and may recover; its errors have a number.
+        # I/O errors, which have an errno, are not damage and may be transient.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise DamagedArtefactError(

@@ -21,7 +21,7 @@ from c2tc_pipeline.storage.backend import Backend, S3Access
 from c2tc_pipeline.storage.manifest import DamagedArtefactError, check_files, open_manifest, seal_manifest
 
 MANIFEST_FOLDER, DATA_FOLDER = "manifests", "data"
-# The kind of a manifest without an artefact, by which a collector takes a number.
+# The kind of a manifest without an artefact, with which a collector reserves a number.
 NOTHING = "nothing"
 _ENTRY_NAME = re.compile(r"(\d{8,})\.(json|collected)")
 # Keys have no capital letters, so no key leads into a writer's folder.

@@ -1,4 +1,4 @@
-"""What a table is: its description, its columns' roles, how it is read, checked and split.
+"""Tables: catalogue, roles, blocks, statistics, split, schema.
 
 Nothing here knows about encoding or clustering.
 """

@@ -48,7 +48,7 @@ class Blocks:
     """A re-iterable sequence of blocks of rows; several passes may be made at the same time.
 
     ``shown`` is the source without secrets, ``version`` its state when it was read and ``digest`` the hash of its
-    content, both empty for a DataFrame; ``notices`` say what was done to the column names.
+    content, both empty for a DataFrame; ``notices`` are about changed column names.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def arrow_batch(frame: pd.DataFrame) -> pa.RecordBatch:
 
 
 def is_large(source: Source) -> bool:
-    """Return whether a table should not be read into memory, as far as its source tells its size."""
+    """Return whether a table is too large to be read into memory, if its source states its size."""
     if isinstance(source, FileSource) and not isinstance(source, ParquetSource):
         return (version_size(source.version()) or 0) >= LARGE_CSV_BYTES
     header = source.header()
@@ -264,7 +264,7 @@ def _read_once(source: Source) -> Blocks:
     else:
         frame, opened = frame_of(batches, source.shown), None
         columns = [str(name) for name in frame.columns]
-    # One statement sees one state of a database; a file may have been replaced meanwhile.
+    # A statement reads one state of a database; a file may have been replaced during the reading.
     digest = values.hexdigest() if source.hashes_values else source.digest()
     if not source.hashes_values and source.version() != before:
         raise ConnectionError(f"The source {source.shown} changed while it was being read.")
@@ -284,7 +284,7 @@ def _copied_to_file(batches: Iterator[pa.RecordBatch]) -> tuple[list[str], OpenB
             writer.write_batch(batch)
     names = list(first.schema.names)
 
-    # What is left in Python's buffer would be missing in a pass.
+    # Passes read the file itself, so nothing may be left in Python's buffer.
     file.flush()
 
     def read(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -354,7 +354,7 @@ def read_table(
 
 
 def peek_table(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> TableHeader:
-    """Return a table's column names, and its number of rows where the format tells it, without reading the rows."""
+    """Return a table's column names, and its number of rows if the format states it, without reading the rows."""
     return open_source(source, storage_options).header()
 
 
@@ -375,7 +375,7 @@ def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:
 
 def within_memory(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.RecordBatch]:
     """Pass batches on while all of them together fit into memory: a small file can unpack to a terabyte."""
-    limit = most_table_bytes()
+    limit = max_table_bytes()
     size = rows = 0
     for batch in batches:
         # A cell counts even where Arrow stores nothing for it.
@@ -389,7 +389,7 @@ def within_memory(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.
         yield batch
 
 
-def most_table_bytes() -> int:
+def max_table_bytes() -> int:
     """Return the maximum size of a table in memory: ``$C2TC_MOST_TABLE_MB``, or half of this machine's memory."""
     chosen = os.environ.get(LIMIT_VARIABLE, "").strip()
     if chosen:

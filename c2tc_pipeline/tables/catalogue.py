@@ -99,7 +99,7 @@ def load_catalogue(path: str | Path) -> Catalogue:
 
 
 def chosen_cells(catalogue: Catalogue, table: str | None, ratio: float | None) -> dict[str, tuple[float, ...]]:
-    """Return the ratios to make of each table; None stands for all tables, or for all ratios that each lists."""
+    """Return the ratios to make of each table; None means all tables, or all ratios that each lists."""
     names = list(catalogue) if table is None else [catalogue.table(table).name]
     if not names:
         raise InputError(f"There are no tables in the catalogue {catalogue.path}; describe one there.")
@@ -138,7 +138,7 @@ def _report(catalogue: Catalogue, spec: TableSpec) -> TableReport:
 
 def _sentence(path: Path, table: str, problem: Any) -> str:
     where = [str(part) for part in problem["loc"]]
-    # pydantic adds the branch of a union, which is no place in the file.
+    # pydantic adds the branch of a union, which is not part of the file.
     where = [part for part in where if not part.startswith(("constrained-", "literal[", "float"))]
     place = f"The catalogue {path}, table {table!r}"
     place += f", field {'.'.join(where)!r}" if where else ""

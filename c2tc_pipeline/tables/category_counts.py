@@ -1,7 +1,7 @@
 """Exact counts of each category by class and fold, and the number of distinct values.
 
 Blocks of rows add up. Only counts above 0 are held, so that memory is bounded by the rows, however many categories and
-classes there are; a column with more than :data:`MOST_CATEGORIES` categories is no longer counted, and encoders look at
+classes there are; a column with more than :data:`MAX_CATEGORIES` categories is no longer counted, and encoders look at
 a sample of the rows instead. The number of distinct values is then estimated by a sketch of the smallest hashes (k
 minimum values): exact up to k values, with a standard error of one in the square root of k beyond, and equal for any
 division and order of the rows.
@@ -21,10 +21,10 @@ from scipy import sparse
 from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
 
-MOST_CATEGORIES = 2**18
-# Hashes that the sketch keeps: 2 MB per column. Beyond so many distinct values the error is 0.2 %.
+MAX_CATEGORIES = 2**18
+# Hashes that the sketch keeps: 2 MB per column. Beyond this many distinct values the error is 0.2 %.
 KEPT_HASHES = 2**18
-# Rows counted together: a column of nothing but distinct strings is given up before all of them are in memory.
+# Rows counted together: counting a column of distinct strings stops before all of them are in memory.
 _CHUNK_ROWS = 2**20
 # Counts that are kept apart at first, before they are added up.
 _PENDING_CELLS = 2**16
@@ -56,7 +56,7 @@ class DistinctCount:
         self._limit: np.uint64 | None = None
 
     def add(self, hashes: np.ndarray) -> None:
-        """Take the hashes of a block's values into account, repeated or not."""
+        """Add the hashes of a block's values, repeated or not."""
         if self._limit is not None:
             hashes = hashes[hashes < self._limit]
         self._pending.append(np.asarray(pd.unique(hashes)))
@@ -168,7 +168,7 @@ class CategoryCounts:
 class CategoryCounter:
     """Counts categories by stratum, block by block, until there are more than ``most``."""
 
-    def __init__(self, most: int = MOST_CATEGORIES) -> None:
+    def __init__(self, most: int = MAX_CATEGORIES) -> None:
         self._most = most
         self._place: dict[str, int] = {}
         self._cells = _Cells()
@@ -221,7 +221,7 @@ class CategoryCounter:
         self._sketch.add(hashed_texts(keys))
 
     def counts(self, classes: int) -> CategoryCounts:
-        """Return the counts, for so many classes."""
+        """Return the counts, with columns for this number of classes."""
         assert self._sketch is None
         cells, rows = self._cells.summed()
         absent = np.flatnonzero(self._missing)

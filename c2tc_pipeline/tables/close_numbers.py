@@ -33,10 +33,10 @@ class CloseNumbers:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low >= most:
             return None
-        # Differences of small signed types would overflow; those of unsigned ones to their minimum never do.
+        # Differences of small signed types could overflow; unsigned numbers less their minimum never do.
         wide = numbers if low == 0 or numbers.dtype.kind == "u" else numbers.astype(np.int64, copy=False)
         places = wide if low == 0 else wide - wide.dtype.type(low)
-        # Only those of unsigned words may not be taken for positions.
+        # uint64 can't be an index.
         return cls(low, high - low + 1, places.astype(np.int64) if places.dtype == np.uint64 else places)
 
     def counted(self, groups: np.ndarray, size: int, group_rows: np.ndarray | None = None) -> np.ndarray:

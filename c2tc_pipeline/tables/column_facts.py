@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.tables.category_counts import (
-    MOST_CATEGORIES,
+    MAX_CATEGORIES,
     CategoryCounter,
     DistinctCount,
     added_by_stratum,
@@ -57,7 +57,7 @@ class NumberRange:
         self.first_infinite: int | None = None
 
     def add(self, numbers: np.ndarray, row_ids: np.ndarray) -> None:
-        """Take numbers into account, missing ones as NaN, with their rows in the source."""
+        """Add numbers, missing ones as NaN, with their rows in the source."""
         if numbers.dtype.kind == "f":
             absent, infinite = np.isnan(numbers), np.isinf(numbers)
             self.missing += int(absent.sum())
@@ -84,7 +84,7 @@ class ColumnGatherer:
 
     def __init__(self, role: str | None = None, *, could_be_code: bool = False) -> None:
         self._role = role
-        self._most = MOST_CATEGORIES if could_be_code or role in ("code", "string") else 2
+        self._most = MAX_CATEGORIES if could_be_code or role in ("code", "string") else 2
         self._kind = Kind.EMPTY
         self._rows = 0
         self._missing = 0
@@ -95,7 +95,7 @@ class ColumnGatherer:
         self._early_missing = np.zeros(0, dtype=np.int64)
 
     def add(self, series: pd.Series[Any], strata: np.ndarray, row_ids: np.ndarray) -> None:
-        """Take a block into account, with the strata of its rows and their places in the source."""
+        """Add a block, with the strata of its rows and their places in the source."""
         kind = column_kind(series)
         self._kind = joined_kind(self._kind, kind)
         self._is_category = self._is_category or isinstance(series.dtype, pd.CategoricalDtype)
@@ -105,14 +105,14 @@ class ColumnGatherer:
         if self._needs_counts(kind):
             if self.counter is None:
                 self.counter = CategoryCounter(
-                    MOST_CATEGORIES if kind in (Kind.TEXT, Kind.MIXED) or self._is_category else self._most
+                    MAX_CATEGORIES if kind in (Kind.TEXT, Kind.MIXED) or self._is_category else self._most
                 )
                 self.counter.add_missing(self._early_missing)
             self.counter.add(to_codes(series).values if self._role == "code" else values, strata)
         elif self.counter is not None:
             self.counter.add_missing(np.bincount(strata))
         elif kind is Kind.EMPTY:
-            # Whether missing values have to be counted is known when the first value comes.
+            # Whether missing values have to be counted is known from the first value on.
             self._early_missing = added_by_stratum(self._early_missing, np.bincount(strata))
         if kind is Kind.EMPTY:
             self.range.missing += len(series)

@@ -1,4 +1,4 @@
-"""Tables of polars, pyarrow and others as pandas, and results in the kind and the column types that came in."""
+"""Convert tables of polars, pyarrow and others to pandas, and results back to their kind and column types."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def is_table(data: Any) -> bool:
 
 
 def as_pandas(data: Any, what: str = "The table") -> tuple[pd.DataFrame, FrameKind | None]:
-    """Return a table as a DataFrame, and its kind unless it was one; refuse what is no table."""
+    """Return a table as a DataFrame, and its kind unless it was one; refuse anything else."""
     if isinstance(data, pd.DataFrame):
         return data, None
     package = type(data).__module__.partition(".")[0]
@@ -84,7 +84,7 @@ def as_pandas(data: Any, what: str = "The table") -> tuple[pd.DataFrame, FrameKi
     try:
         table = pa.RecordBatchReader.from_stream(data).read_all().replace_schema_metadata(None)
     except (TypeError, pa.ArrowInvalid):
-        # A column has the interface, too, but is no table.
+        # A column has the interface, too, but is not a table.
         raise InputError(
             f"{what} is of the type {type(data).__name__}; give a DataFrame of pandas or polars, a pyarrow table, or "
             "another table with the Arrow C stream interface."
@@ -141,7 +141,7 @@ def decimal_places(series: pd.Series[Any]) -> int | None:
 
 
 def as_decimals(numbers: np.ndarray, places: int) -> pd.Series[Any]:
-    """Return numbers as Python's decimals with so many decimal places, missing ones as None."""
+    """Return numbers as Python's decimals with this number of places, missing ones as None."""
     unit = Decimal(1).scaleb(-max(places, 0))
     cells = [None if np.isnan(number) else Decimal(repr(float(number))).quantize(unit) for number in numbers]
     return pd.Series(cells, dtype=object)

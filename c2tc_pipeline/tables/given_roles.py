@@ -9,7 +9,7 @@ from c2tc_pipeline.common.errors import InputError, closest
 
 
 class Role(StrEnum):
-    """What a column is used for."""
+    """Use of a column in condensing."""
 
     NUMERIC = "numeric"
     STRING = "string"

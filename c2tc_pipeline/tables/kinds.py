@@ -43,7 +43,7 @@ _OBJECT_KINDS = {
     "bytes": Kind.TEXT,
 }
 
-# Beyond this a float64 no longer tells neighbouring integers apart.
+# Beyond this, float64 can't represent all integers.
 _LARGEST_EXACT_FLOAT = 2.0**53
 
 
@@ -76,7 +76,7 @@ def plain(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def column_kind(series: pd.Series[Any]) -> Kind:
-    """Return what a column holds, from its values where the dtype does not say; ``Kind.EMPTY`` when all are missing.
+    """Return what a column holds, from its values where the dtype is not enough; ``Kind.EMPTY`` when all are missing.
 
     Floats that are all integers count as integers: a single missing value turns a column of integers into floats.
     """

@@ -17,11 +17,12 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, plain, to_codes, to_text
 
 LABEL_KINDS = ("auto", "classes")
-# Up to this many different values a label is taken at its word, whatever its type.
+# A label of more different values than this looks continuous if they are fractions or times.
 FEW_CLASSES = 20
-MOST_NUMBERED_CLASSES = 200
-# Every class becomes a row at least, so that more classes than this are no condensation of anything.
-MOST_CLASSES = 2**18
+# The same for integers.
+MAX_NUMBERED_CLASSES = 200
+# Maximum number of classes, as each gets at least one condensed row.
+MAX_CLASSES = 2**18
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class LabelGatherer:
         self._counts = np.zeros(0, dtype=np.int64)
 
     def add(self, labels: pd.Series[Any], row_ids: np.ndarray) -> np.ndarray:
-        """Take labels into account, none of them missing, and return their numbers, in order of first appearance."""
+        """Add labels, none of them missing, and return their numbers, in order of first appearance."""
         if not len(labels):
             return np.empty(0, dtype=np.int64)
         kind = column_kind(labels)
@@ -60,9 +61,9 @@ class LabelGatherer:
         positions, distinct = pd.factorize(values)
         known = len(self._place)
         numbers = np.array([self._place.setdefault(value, len(self._place)) for value in distinct], dtype=np.int64)
-        if len(self._place) > MOST_CLASSES:
+        if len(self._place) > MAX_CLASSES:
             raise InputError(
-                f"Label column {self._name!r} has more than {MOST_CLASSES} different values; choose one with classes."
+                f"Label column {self._name!r} has more than {MAX_CLASSES} different values; choose one with classes."
             )
         first = np.full(len(distinct), len(labels))
         np.minimum.at(first, positions, np.arange(len(labels)))
@@ -77,7 +78,7 @@ class LabelGatherer:
         return counted
 
     def classes(self, notices: list[Notice]) -> LabelClasses:
-        """Return the classes of all rows, or say why the labels can't be classes."""
+        """Return the classes of all rows; raise InputError with the reason if the labels can't be classes."""
         name, kind, rows, classes = self._name, self._kind, int(self._counts.sum()), len(self._place)
         if rows == 0:
             raise InputError(f"Label column {name!r} is empty in every row; fill it or choose another label.")
@@ -128,6 +129,6 @@ def _looks_continuous(kind: Kind, classes: int, rows: int) -> bool:
     few_rows_a_class = 2 * classes > rows
     if kind in (Kind.REAL, Kind.MOMENT, Kind.DURATION):
         return classes > FEW_CLASSES or few_rows_a_class
-    if kind is Kind.INTEGER and classes > MOST_NUMBERED_CLASSES:
+    if kind is Kind.INTEGER and classes > MAX_NUMBERED_CLASSES:
         return True
     return classes > FEW_CLASSES and few_rows_a_class

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Up to this share of a column of numbers may be words; a column of fewer than 1,000 values may hold none.
-MOST_WORDS_SHARE = 0.001
-# More different words than these are no spellings of missing values.
-MOST_WORDS = 10
+MAX_WORDS_SHARE = 0.001
+# Words are spellings of missing values only if there are at most this many different ones.
+MAX_WORDS = 10
 _FIRST_CELLS = 256
-# Integers of at most so many characters fit 64 bits.
+# Integers of at most this many characters fit 64 bits.
 _SAFE_DIGITS = 18
 _INT64 = np.iinfo(np.int64)
 
@@ -56,7 +56,7 @@ _PARTS = rf"(?s)^(?P<sign>[+-]?)\s*(?P<before>{_MONEY})?\s*(?P<second>[+-]?)(?P<
 
 @dataclass(frozen=True)
 class TextReading:
-    """How the cells of a text column are numbers or dates.
+    """Format of the numbers or dates in a text column.
 
     ``style`` is one of the ways of writing them, ``sign`` the currency or percent sign beside them, and ``words`` are
     the other cells, which are missing values.
@@ -98,7 +98,7 @@ class TextReading:
 
 @dataclass(frozen=True)
 class Readings:
-    """How the text of a table is read: further spellings of missing values, and the columns of numbers and dates.
+    """Readings of the text of a table: further spellings of missing values, and the columns of numbers and dates.
 
     Examples
     --------
@@ -175,8 +175,8 @@ def gather_readings(
 ) -> tuple[Readings, set[str], list[Notice]]:
     """Decide how a table is read, in one pass over its text columns.
 
-    Return that, the columns that it changes, and notices. ``roles`` are those that the user gave: strings and dropped
-    columns stay text, as the label does, and in numbers a comma that may come before thousands does.
+    Return the readings, the columns that they change, and notices. ``roles`` are those that the user gave: strings and
+    dropped columns stay text, as the label does, and in numeric columns an ambiguous comma separates thousands.
     """
     given = roles or {}
     missing = tuple(dict.fromkeys(missing))
@@ -220,13 +220,13 @@ class _TextColumn:
         self._styles = {name: _Style(name) for name in _STYLES}
 
     def add(self, series: pd.Series[Any]) -> None:
-        """Take a block into account."""
+        """Add a block."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not isinstance(series.dtype, pd.StringDtype):
             self._kind = joined_kind(self._kind, column_kind(series))
-        # Text of any other kind is out of question after some cells.
+        # Other text is recognised after a few cells.
         for rows in (slice(0, _FIRST_CELLS), slice(_FIRST_CELLS, None)):
             styles = [style for style in self._styles.values() if style.is_possible]
             if not styles:
@@ -293,7 +293,7 @@ class _TextColumn:
             return None, ""
         is_ambiguous = best[0].name != "plain" and {style.name for style in best} >= _AMBIGUOUS
         if is_ambiguous and not self._has_thousands:
-            # Where others are plain, those with separators are a few words.
+            # If other cells are plain numbers, those with separators count as words.
             best, ambiguous = [style for style in fitting if style.name == "plain"], best[0].example
             if not best:
                 return None, ambiguous
@@ -303,7 +303,7 @@ class _TextColumn:
 
 
 class _Style:
-    """One way of writing numbers or dates: the words that do not fit it, and what the cells that do have in common."""
+    """One number or date format: the cells that do not match it, and properties of those that do."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -314,17 +314,17 @@ class _Style:
         self._integers = True
 
     def add(self, texts: pa.Array, signs: pa.Array, bodies: pa.Array, counts: np.ndarray) -> None:
-        """Take distinct cells and their counts into account."""
+        """Add distinct cells and their counts."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         fits = _matches(bodies, self.name)
         integers = _are_integers(bodies, self.name)
-        # As a float a larger integer would be another one.
+        # A float would change a larger integer.
         large = pc.and_(integers, pc.invert(_are_int64(bodies, self.name)))
         fits = pc.and_(fits, pc.invert(large))
         places = np.flatnonzero(~fits.to_numpy(zero_copy_only=False))
-        if len(places) + len(self.words) > 2 * MOST_WORDS:
+        if len(places) + len(self.words) > 2 * MAX_WORDS:
             self.is_possible = False
             return
         others = texts.take(pa.array(places))
@@ -332,7 +332,7 @@ class _Style:
             self.words[word] += count
         # Digits alone are a code with leading zeros, or a number that a float would change.
         is_code = bool(pc.any(pc.match_substring_regex(others, _INTEGER)).as_py())
-        self.is_possible = len(self.words) <= MOST_WORDS and not is_code
+        self.is_possible = len(self.words) <= MAX_WORDS and not is_code
         if self.name == "date" or not self.is_possible:
             return
         self._integers = self._integers and bool(pc.all(integers.filter(fits)).as_py() is not False)
@@ -353,7 +353,7 @@ class _Style:
 
     def fits(self, cells: int) -> bool:
         """Whether all of this many cells but a few words are written in this style."""
-        return self.is_possible and self.word_count < cells and self.word_count <= MOST_WORDS_SHARE * cells
+        return self.is_possible and self.word_count < cells and self.word_count <= MAX_WORDS_SHARE * cells
 
     def reading(self) -> TextReading:
         """Return how cells of this style are read."""

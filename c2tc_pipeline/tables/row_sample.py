@@ -31,7 +31,7 @@ class RowPicker:
         self._limit: np.uint64 | None = None
 
     def offer(self, rows: int) -> np.ndarray:
-        """Take the next rows into account, and return the places among them of those that may be in the sample."""
+        """Add the next rows, and return the positions among them of those that may be in the sample."""
         numbers = np.arange(self.rows, self.rows + rows, dtype=np.int64)
         hashes = mixed_bits(numbers.view(np.uint64) * _GOLDEN + self._start)
         self.rows += rows
@@ -40,12 +40,12 @@ class RowPicker:
         self._numbers = np.concatenate([self._numbers, numbers[taken]])
         return taken
 
-    def is_crowded(self) -> bool:
-        """Whether so many rows are held beyond the sample that :meth:`settle` pays."""
+    def needs_pruning(self) -> bool:
+        """Whether half as many rows again as the sample are held, so that pruning pays."""
         return len(self._hashes) > 1.5 * self.most
 
-    def settle(self) -> np.ndarray:
-        """Drop the rows that are not in the sample; return which of those held before are."""
+    def prune(self) -> np.ndarray:
+        """Drop the rows that are not in the sample; return the positions of the kept ones among those held before."""
         if len(self._hashes) <= self.most:
             return np.arange(len(self._hashes))
         kept = np.sort(np.argpartition(self._hashes, self.most - 1)[: self.most])
@@ -55,7 +55,7 @@ class RowPicker:
 
     def numbers(self) -> np.ndarray:
         """Return the numbers of the sample's rows, ascending."""
-        self.settle()
+        self.prune()
         return self._numbers
 
 
@@ -67,22 +67,22 @@ class RowSample:
         self._pieces: list[pd.DataFrame] = []
 
     def add(self, block: pd.DataFrame) -> None:
-        """Take the next block of rows into account."""
+        """Add the next block of rows."""
         taken = self._picker.offer(len(block))
         if len(taken):
             # A copy, since a slice would keep the whole block in memory.
             self._pieces.append(block.take(taken) if len(taken) < len(block) else block)
-        if self._picker.is_crowded():
-            self._settle()
+        if self._picker.needs_pruning():
+            self._prune()
 
     def rows(self) -> pd.DataFrame:
         """Return the sample in the order of the rows, numbered from 0."""
-        self._settle()
+        self._prune()
         return self._pieces[0].reset_index(drop=True)
 
-    def _settle(self) -> None:
+    def _prune(self) -> None:
         joined = pd.concat(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
-        kept = self._picker.settle()
+        kept = self._picker.prune()
         self._pieces = [joined if len(kept) == len(joined) else joined.take(kept)]
 
 
@@ -93,6 +93,6 @@ def sampled_numbers(rows: int, *, seed: int, most: int = SAMPLE_ROWS) -> np.ndar
     picker = RowPicker(seed, most)
     for start in range(0, rows, _CHUNK_ROWS):
         picker.offer(min(_CHUNK_ROWS, rows - start))
-        if picker.is_crowded():
-            picker.settle()
+        if picker.needs_pruning():
+            picker.prune()
     return picker.numbers()

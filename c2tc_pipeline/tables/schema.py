@@ -35,7 +35,7 @@ class _ColumnDocument(BaseModel):
     name: str
     role: Role
     nullable: bool
-    # False where the user reads numbers as strings on purpose, so that numbers are no fault.
+    # False where the user reads numbers as strings on purpose, so that numbers are allowed.
     must_be_text: bool
 
 
@@ -65,8 +65,8 @@ class SchemaFailure:
 def derive_schema(table: Table) -> DataFrameSchema:
     """Derive the schema that a table implies for later deliveries.
 
-    Every kept column must be there with the kind of values its role asks for, missing values only where some were seen;
-    the label must be there and one of the known classes. Further columns are allowed.
+    Every kept column must be present with the kind of values of its role, with missing values only where there were
+    some; the label must be present and one of the known classes. Further columns are allowed.
     """
     columns = tuple(
         _ColumnDocument(

@@ -53,7 +53,7 @@ class SplitSettings(_Settings):
 
 
 class CondenseSettings(_Settings):
-    """How a table is condensed; the README describes each setting.
+    """Settings of condensing a table; docs/condense.md describes each.
 
     Results do not depend on ``engine``, so that no code version does.
     """
@@ -82,7 +82,7 @@ class CondenseSettings(_Settings):
 
 
 class EvaluationSettings(_Settings):
-    """Which models are trained on a condensed table, how many times each, and how networks are trained."""
+    """Settings of an evaluation: the models, the trainings of each, and the recipe of networks."""
 
     models: Annotated[tuple[str, ...], Field(min_length=1)] = ("mlp", "boosting")
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 3
@@ -148,7 +148,7 @@ class TableSpec(_Settings):
     @classmethod
     def _each_ratio_once(cls, ratios: tuple[float, ...]) -> tuple[float, ...]:
         if len(set(ratios)) < len(ratios):
-            raise ValueError("each ratio may stand there once only")
+            raise ValueError("ratios must be unique")
         return ratios
 
     @model_validator(mode="after")

@@ -112,11 +112,11 @@ def _divide(
     shares: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Divide groups of one composition over the sides, and take them off what the sides lack."""
+    """Divide groups of one composition over the sides, and subtract them from what each side lacks."""
     held = np.array([code for code, _ in composition])
     weight = np.array([count for _, count in composition])
     if int(weight.sum()) == 1:
-        # What single rows are best divided by, after larger groups were divided.
+        # Single rows come last, and make up for what larger groups left uneven.
         wanted = np.maximum(lacking[:, held[0]], 0.0)
         exact = wanted * (len(alike) / wanted.sum())
     else:
@@ -134,7 +134,7 @@ def _divide(
 def _ensure_training_rows(
     sides: np.ndarray, group_of_row: np.ndarray, numbers: np.ndarray, lacking: np.ndarray
 ) -> None:
-    """Move one group to train for each class that has none there: the smallest, from the side best served."""
+    """Move one group to train for each class without one: the smallest, from the side with the largest surplus."""
     trained = np.zeros(lacking.shape[1], dtype=bool)
     trained[numbers[sides[group_of_row] == _TRAIN]] = True
     sizes = np.bincount(group_of_row, minlength=len(sides))

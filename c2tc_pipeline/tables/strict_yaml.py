@@ -40,7 +40,7 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key, str | int | float | bool | None):
                 raise _Refusal(problem="a key must be text", problem_mark=key_node.start_mark)
             if key in seen:
-                raise _Refusal(problem=f"the key {key!r} stands there twice", problem_mark=key_node.start_mark)
+                raise _Refusal(problem=f"the key {key!r} occurs twice", problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -48,7 +48,7 @@ class _StrictLoader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep=deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # A tag can stand before any text, and the parser takes for granted that it fits: "!!bool maybe".
+            # A tag can precede any text, and the parser does not check that it fits: "!!bool maybe".
             raise _wrong_tag(node) from None
 
 

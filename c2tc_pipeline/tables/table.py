@@ -98,7 +98,7 @@ class Table:
 
     @property
     def is_large(self) -> bool:
-        """Whether what is computed of each row should go to files instead of memory."""
+        """Whether values computed for each row should go to files instead of memory."""
         return not self.blocks.in_memory or len(self.codes) * len(self.blocks.columns) >= LARGE_CELLS
 
     def positions(self, side: str) -> np.ndarray:
@@ -128,7 +128,7 @@ class Table:
         return hash_json([self.blocks.values_digest(), hash_array(self.sides), self._description()])
 
     def training_digest(self) -> str:
-        """Return the hash of what condensing sees of it: no row of the other sides."""
+        """Return the hash of the training side, which is all that condensing reads."""
         values = ValuesHash()
         for block in self.rows():
             values.update(arrow_batch(block.frame))
@@ -201,7 +201,7 @@ def learn_table(
     missing : sequence of str, optional
         Further spellings of missing values.
     label_kind : {"auto", "classes"}, default="auto"
-        With "classes" a label with many different numbers is no mistake.
+        With "classes" a label with many different numbers is accepted.
 
     Raises
     ------

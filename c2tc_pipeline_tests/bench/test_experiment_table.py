@@ -359,5 +359,5 @@ def test_the_worth_of_rows_is_written_with_its_mean_and_a_weak_whole_is_noticed(
     assert "higgs: mlp on hcfe columns has 75.0 % accuracy on the whole table and 85.0 % on the ours rows" in text
     assert any(name.startswith("figures/auc-against-random-rows") and "adult" in name for name in names)
     # Samples of other sizes are a curve, no rivals.
-    assert "random_x5" not in text.partition("is no sound reference")[2]
+    assert "random_x5" not in text.partition("is not a sound reference")[2]
     assert pd.read_parquet(tmp_path / "worth.parquet")["contender"].unique().tolist() == ["ours"]

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from c2tc_pipeline.clustering.class_kmeans import cluster_block
 from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
 from c2tc_pipeline.clustering.lloyd import ClassClusters
-from c2tc_pipeline.clustering.rows import Block, RowSource
+from c2tc_pipeline.clustering.rows import RowBlock, RowSource
 from c2tc_pipeline.clustering.torch_kernel import TorchKernel
 
 CPU = CpuKernel()
@@ -49,13 +49,13 @@ def fit(
     **options: Any,
 ) -> ClassClusters:
     """Cluster an array as one block."""
-    return cluster_block(kernel, Block(RowSource(X), weight=weight), k, init, seed, **options)
+    return cluster_block(kernel, RowBlock(RowSource(X), weight=weight), k, init, seed, **options)
 
 
-def in_pieces(X: np.ndarray, cuts: list[int], weight: np.ndarray | None = None) -> list[Block]:
+def in_pieces(X: np.ndarray, cuts: list[int], weight: np.ndarray | None = None) -> list[RowBlock]:
     """Cut rows into blocks at some positions."""
     edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(X)}), len(X)]
-    return [Block(RowSource(X[a:b]), a, None if weight is None else weight[a:b]) for a, b in pairwise(edges)]
+    return [RowBlock(RowSource(X[a:b]), a, None if weight is None else weight[a:b]) for a, b in pairwise(edges)]
 
 
 def as_bytes(result: ClassClusters) -> tuple[object, ...]:

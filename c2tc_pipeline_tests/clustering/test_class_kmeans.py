@@ -143,7 +143,7 @@ def test_every_cluster_has_the_minimum_size(
     X = rng.standard_t(2, size=(k * min_rows + spare, columns)).round(digits).clip(-20, 20).astype(np.float32)
     rows = ClassKMeans(X, CPU)
     start = rows.start(k, seed=seed % 7)
-    found, again = (rows.settle(k, start, seed=seed % 7, min_rows=min_rows) for _ in range(2))
+    found, again = (rows.cluster_from(k, start, seed=seed % 7, min_rows=min_rows) for _ in range(2))
     assert np.bincount(found.labels, minlength=k).min() >= min_rows
     assert as_bytes(found) == as_bytes(again)
     assert_true_clusters(found, X, k)

@@ -64,7 +64,7 @@ def test_rows_that_do_not_fit_are_read_again(
     with open_engine(cluster) as engine:
         monkeypatch.setattr(engine, "_memory", lambda: 1.0)
         placed = engine.place(rows.cut_blocks(rows.RowSource.of(X)))
-        assert all(isinstance(block, rows.Block) for block in placed)
+        assert all(isinstance(block, rows.RowBlock) for block in placed)
         there = ClassKMeans(X, CPU, engine).cluster(20)
     assert as_bytes(there) == as_bytes(ClassKMeans(X, CPU).cluster(20))
 

@@ -135,8 +135,8 @@ def test_who_has_a_folder_is_told_when_the_note_is_whole(layout: Layout, note: s
 def test_a_folder_whose_holder_never_says_who_it_is_does_not_keep_one_waiting(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stack_module, "_NOTE_SECONDS", 0.1)
-    with held(layout, ""), pytest.raises(RuntimeError, match="has not noted its process; try again"):
+    monkeypatch.setattr(stack_module, "_RECORD_SECONDS", 0.1)
+    with held(layout, ""), pytest.raises(RuntimeError, match="not recorded its process yet; try again"):
         holder(layout.folder)
 
 

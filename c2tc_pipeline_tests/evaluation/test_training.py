@@ -132,7 +132,7 @@ def test_noise_is_what_the_recipe_says_and_shrinks_with_rows() -> None:
 class Hooked(torch.nn.Linear):
     """A network that says everything it may to its trainer, and remembers what it was told."""
 
-    least_batch = 3
+    min_batch = 3
 
     def __init__(self) -> None:
         super().__init__(3, 2)

@@ -1,4 +1,4 @@
-"""Jobs of the real pipeline whose steps come to harm, for processes that a test starts and may lose.
+"""Jobs of the real pipeline with injected faults, for processes that a test starts and may lose.
 
 Each is rebuilt from a folder and the name of a fault in whichever process works on it: that of the run or, with the
 real executor, that of a step. Faults change modules for good, so nothing here is for the process of the tests.
@@ -39,7 +39,7 @@ def killed_once_in_encoder(folder: Path) -> None:
 
 
 def held_in_encoder(folder: Path) -> None:
-    """Tell in the middle of the encoder's step who is at it, and go on when told to.
+    """Write the process id in the middle of the encoder's step, and wait for the signal to continue.
 
     The pipe ``alive`` is held open as long as this process lives.
     """

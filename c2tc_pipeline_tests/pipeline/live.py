@@ -1,7 +1,6 @@
-"""The pipeline as it lives: Dagster's real daemon and dashboard, as processes of their own, over the folder of a rig.
+"""The running pipeline: Dagster's real daemon and dashboard, as processes of their own, over the folder of a rig.
 
-What belongs here: starting and stopping them, asking them, waiting for what they do. What they should do is for the
-tests to say.
+What belongs here: starting and stopping them, querying them, and waiting. Assertions belong to the tests.
 """
 
 from __future__ import annotations
@@ -82,8 +81,8 @@ class Site(Rig):
         """Wait until something holds."""
         give_up = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < give_up, f"In {PATIENCE:g} s it did not come to that. {self.said}"
-            # Asking costs the machine something, too.
+            assert time.monotonic() < give_up, f"The condition did not hold within {PATIENCE:g} s. {self.said}"
+            # Polling costs CPU, too.
             time.sleep(1)
 
     def wait_for_quiet(self, sensors: Iterable[str], ticks: int = 2) -> None:
@@ -114,7 +113,7 @@ class Site(Rig):
 
     @property
     def said(self) -> str:
-        """What the programs printed, the end of it, for whoever has to find out what went wrong."""
+        """The end of the programs' output, for messages of failed tests."""
         logs = sorted(self.folder.glob("*.log"))
         return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-20_000:]}" for path in logs)
 
@@ -129,7 +128,7 @@ class Dashboard:
         """Return the answer to a GraphQL query."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(f"{self.url}/graphql", body, {"Content-Type": "application/json"})
-        # A proxy of the environment is not for the loopback.
+        # Bypass the HTTP proxy of the environment.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE) as response:
             answer: dict[str, Any] = json.load(response)
         assert "errors" not in answer, answer["errors"]

@@ -1,7 +1,6 @@
 """The real pipeline on small tables, in a folder that holds all of it: sources, catalogue, store, cache and instance.
 
-What belongs here: changing tables and settings, running, ticking, and looking at what came out. What should come out
-is for the tests to say.
+What belongs here: changing tables and settings, running, ticking, and reading results. Assertions belong to the tests.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.records import DATA_VERSION_TAG, Records
 from c2tc_pipeline.pipeline.steps import CacheResource
-from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, partition_keys, table_steps
+from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, scopes_of, table_steps
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 Launched = dict[str, set[str | None]]
-"""Partitions by step: the table, with a condensing step and the ratio, such as ``people|0.1``."""
+"""Scopes by step: the table, for a condensing step with the ratio, such as ``people|0.1``."""
 Versions = dict[tuple[str, str | None], str]
 
 AT_ONCE = dg.RetryPolicy(max_retries=2)
@@ -145,7 +144,7 @@ class Rig:
         records, found = Records(self.instance, self.catalogue), Launched()
         for table in self.catalogue:
             for step in records.out_of_date(table):
-                found.setdefault(step.step, set()).add(step.partition)
+                found.setdefault(step.step, set()).add(step.scope)
         return found
 
     # What came out.
@@ -169,19 +168,19 @@ class Rig:
         return {name: value.value for name, value in self.event(asset, partition).metadata.items()}
 
     def versions(self, *assets: str) -> Versions:
-        """Return the data versions of all partitions of some assets, or of all that were made."""
+        """Return the data versions of some assets in all scopes, or of all that were made."""
         return {
             (asset, key): (self.event(asset, key).tags or {})[DATA_VERSION_TAG]
             for asset in assets or REPEATABLE
-            for key in partition_keys(asset, self.catalogue)
+            for key in scopes_of(asset, self.catalogue)
             if self.store.latest(artefact_key(asset, key))
         }
 
     def stored_files(self, *assets: str) -> dict[str, bytes]:
-        """Return the verified files of every newest version, all but timings, by asset, partition and name."""
+        """Return the verified files of every newest version, all but timings, by asset, scope and name."""
         files = {}
         for asset in assets or REPEATABLE:
-            for key in partition_keys(asset, self.catalogue):
+            for key in scopes_of(asset, self.catalogue):
                 name = artefact_key(asset, key)
                 if not self.store.latest(name):
                     continue

@@ -18,7 +18,7 @@ from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.steps import EVALUATION_POOL, GPU_POOL, RETRIES
-from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, code_version, partition_keys
+from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, code_version, scopes_of
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -101,14 +101,14 @@ def stored(rig: Rig, asset: str, partition: str | None = None) -> Any:
 
 def test_every_asset_is_made_once_and_up_to_date(rig: Rig) -> None:
     for asset in PARENTS:
-        for key in partition_keys(asset, rig.catalogue):
+        for key in scopes_of(asset, rig.catalogue):
             assert rig.told(asset, key)["version"] == 1
     assert rig.out_of_date() == {}
 
 
 def test_what_is_stored_loads(rig: Rig) -> None:
     for asset in PARENTS:
-        for key in partition_keys(asset, rig.catalogue):
+        for key in scopes_of(asset, rig.catalogue):
             assert stored(rig, asset, key) is not None
     raw = pd.concat(stored(rig, "raw_table", "people").frames())
     pd.testing.assert_frame_equal(raw, pd.read_parquet(rig.folder / "people.parquet"))
@@ -133,7 +133,7 @@ def test_the_condensed_rows_are_those_of_the_command(rig: Rig, ratio: float, tmp
 
 @pytest.mark.parametrize("asset", PARENTS)
 def test_metadata_tells_what_was_promised(rig: Rig, asset: str) -> None:
-    for key in partition_keys(asset, rig.catalogue):
+    for key in scopes_of(asset, rig.catalogue):
         told = rig.told(asset, key)
         assert EVERYWHERE | PROMISED[asset] <= set(told)
         assert "fallbacks" not in told

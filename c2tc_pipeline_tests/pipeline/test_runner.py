@@ -35,7 +35,7 @@ class Seen:
     events: list[tuple[str, RunEvent]] = field(default_factory=list)
 
     def __call__(self, event: RunEvent) -> None:
-        self.events.append((event.partition, event))
+        self.events.append((event.scope, event))
 
     def of(self, kind: str) -> list[tuple[str, str]]:
         return [(partition, event.asset) for partition, event in self.events if event.kind == kind]
@@ -50,7 +50,7 @@ class ToyPlace(Workplace):
 
     def definitions(self, catalogue: Catalogue) -> dg.Definitions:
         def act(step: TableStep) -> dict[str, bool]:
-            self.deeds.get(step.step, str)(step.partition or "")
+            self.deeds.get(step.step, str)(step.scope or "")
             return {"cache_hit": step.step == "encoder"}
 
         return toy_definitions(catalogue, act=act, checks=self.checks)
@@ -121,7 +121,7 @@ def fail_for(partition: str, error: BaseException) -> Deed:
 def test_all_steps_of_all_tables_in_order(rig: Rig) -> None:
     wide, tall = rig.run()
     seen = rig.seen.of("made")
-    assert sorted(seen) == sorted((step.partition or "", step.step) for step in every_step(rig.catalogue))
+    assert sorted(seen) == sorted((step.scope or "", step.step) for step in every_step(rig.catalogue))
     for table in ("wide", "tall"):
         order = [[*PARENTS].index(step) for partition, step in seen if partition.startswith(table)]
         assert order == sorted(order)

@@ -1,4 +1,4 @@
-"""The pipeline's assets in key, code version and tags, with nothing behind them: for what only looks at records."""
+"""The pipeline's assets in key, code version and tags, without values: for tests of code that reads only records."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def toy_definitions(
     schedules: Iterable[dg.ScheduleDefinition] = (),
     jobs: Sequence[Any] | None = None,
 ) -> dg.Definitions:
-    """Return the jobs over assets that only act as told, and record the metadata that this returns."""
+    """Return the jobs over assets that only call a function, and record the metadata that it returns."""
 
     def make(step: TableStep) -> dg.AssetsDefinition:
         # What could be made in any order is made in this one.

@@ -29,7 +29,7 @@ WORDS = Format(kind=KIND, write=write_word, read=read_word)
 
 
 def nothing() -> None:
-    """Happens while an asset works, unless a test has other plans."""
+    """Do nothing while an asset works, the default."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.parquet import open_arrays
-from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, most_table_bytes, read_table
+from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, max_table_bytes, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.tools.fuzzing.targets import is_sentence, seal_encoder
 
@@ -89,11 +89,11 @@ def test_a_packed_parquet_file_beyond_the_limit_is_refused(tmp_path: Path, monke
 
 def test_the_limit_is_half_of_the_memory_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(LIMIT_VARIABLE, raising=False)
-    assert 10**8 < most_table_bytes() < 10**14
+    assert 10**8 < max_table_bytes() < 10**14
     for wrong in ("x", "-1", "0", "1.5", "²"):
         monkeypatch.setenv(LIMIT_VARIABLE, wrong)
         with pytest.raises(InputError, match="give a number of megabytes"):
-            most_table_bytes()
+            max_table_bytes()
 
 
 def test_a_footer_that_claims_absurd_numbers_is_refused(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def arrow_bytes(**columns: list[Any]) -> bytes:
 WRONG: dict[str, tuple[str, bytes, str]] = {
     "nested JSON": ("t.jsonl", ROW + b'{"a": {"deep": 1}, "b": 2}\n', "Column 'a' .* nested JSON in line 2"),
     "a list in JSON": ("t.jsonl", ROW + b'{"a": 1, "b": [2]}\n', "Column 'b'"),
-    "an array": ("t.jsonl", b"[1, 2]\n", "Line 1 .* no JSON object"),
+    "an array": ("t.jsonl", b"[1, 2]\n", "Line 1 .* not a JSON object"),
     "a broken line": ("t.jsonl", ROW * 3 + b'{"a": 1, "b"\n' + ROW, "Line 4 .* not valid JSON"),
     "JSON that is not UTF-8": ("t.jsonl", ROW + b'{"a": "caf\xe9"}\n', "Line 2"),
     "deep JSON": ("t.jsonl", b"[" * 100_000, "Line 1"),

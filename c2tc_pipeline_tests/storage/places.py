@@ -1,4 +1,4 @@
-"""The three kinds of place that the store's tests run against, and how to look into them and harm them."""
+"""The three kinds of place that the store's tests run against, and how to inspect and damage them."""
 
 from __future__ import annotations
 

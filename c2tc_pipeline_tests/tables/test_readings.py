@@ -18,7 +18,7 @@ from c2tc_pipeline.condensation.forget import forget_rows
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.tables import blocks
 from c2tc_pipeline.tables.blocks import Blocks
-from c2tc_pipeline.tables.readings import MOST_WORDS_SHARE, Readings, gather_readings
+from c2tc_pipeline.tables.readings import MAX_WORDS_SHARE, Readings, gather_readings
 from c2tc_pipeline.tables.schema import check_schema, derive_schema, schema_from_json, schema_to_json
 from c2tc_pipeline.tables.table import learn_table
 from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
@@ -154,7 +154,7 @@ def test_any_division_into_blocks_and_any_order_is_read_alike(found: list[Any], 
     pd.testing.assert_frame_equal(again.read(column), column)
     if "x" in readings.columns:
         words = values[0].isna().sum() - frame["x"].isin(["", "NA", None]).sum()
-        assert words <= MOST_WORDS_SHARE * len(frame)
+        assert words <= MAX_WORDS_SHARE * len(frame)
 
 
 def people(rows: int = 3_000) -> pd.DataFrame:

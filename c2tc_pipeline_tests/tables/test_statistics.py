@@ -154,8 +154,8 @@ def test_a_picker_holds_few_rows_beyond_the_sample() -> None:
     picker, held = RowPicker(seed=0, most=100), 0
     for _ in range(200):
         held += len(picker.offer(1_000))
-        if picker.is_crowded():
-            picker.settle()
+        if picker.needs_pruning():
+            picker.prune()
     assert held < 3_000
     assert len(picker.numbers()) == 100
 

@@ -52,7 +52,7 @@ _OURS_VERSION = [
     EXPANSION_VERSION,
 ]
 
-# Settings of a contender about the rows that a model is trained on, which are no parameters of the sampler.
+# Settings of a contender that concern the training rows and are not parameters of the sampler.
 _TRAINING = ("weighted", "pull", "drawn")
 BARE = "bare "
 _HFILS_SETTINGS = tuple(inspect.signature(HfilsAllocator).parameters)
@@ -135,7 +135,7 @@ def condense_split(
 ) -> Condensed:
     """Condense the training rows of a split within limits in seconds and gigabytes, or look the result up.
 
-    A method sees the training rows; ours may also use validation rows, to choose ``gamma: auto``, and a rival the class
+    A method gets the training rows; ours may also use validation rows, to choose ``gamma: auto``, and a rival the class
     ``mix`` of ours. A method that ran out of time or memory is not tried again on splits with the same ``alike``.
     """
 

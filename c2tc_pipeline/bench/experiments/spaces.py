@@ -1,6 +1,6 @@
 """Encoded rows for experiments and measurements: tables split and encoded into a column space, and synthetic rows.
 
-All uses of the condensation's and the tables' internals in the bench are here, so that the rest of it sees arrays only.
+All uses of the condensation's and the tables' internals in the bench are here; the rest of it uses arrays only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ ENCODED = "encoded"
 ORIGINAL = "original"
 """Kinds of columns that models are trained on: those of the encoder's space, or the source's own."""
 
-# One row in so many is a test row, and one in so many of the others a validation row.
+# One row in this many is a test row, and one in this many of the others a validation row.
 _ROWS_PER_TEST_ROW = 5
 _VALIDATION = 1 / 8
 

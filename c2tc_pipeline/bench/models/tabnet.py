@@ -59,7 +59,7 @@ class TabNetNetwork(torch.nn.Module):
     A lone training row is used twice. Unlike the package's, the last layer has a bias.
     """
 
-    least_batch = 2
+    min_batch = 2
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TabNetNetwork(torch.nn.Module):
         self.tabnet = tabnet.TabNetNoEmbeddings(features, classes, n_d=width, n_a=width, n_steps=looks, gamma=reuse)
         # A second normalisation that the package makes and never uses.
         self.tabnet.initial_bn = torch.nn.Identity()
-        # Without it, classes would be equally likely wherever columns say nothing.
+        # Without it, classes would be equally likely where columns are uninformative.
         self.tabnet.final_mapping.bias = torch.nn.Parameter(torch.zeros(classes))
         # A plain attribute there, which would stay behind when the network moves to a device.
         encoder = self.tabnet.encoder

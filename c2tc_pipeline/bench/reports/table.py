@@ -185,7 +185,7 @@ def _cells(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _races(layout: Layout, across: Sequence[tuple[Any, ...]]) -> list[list[int]]:
-    """Return the places of columns that compete with each other; one alone is no race."""
+    """Return the groups of columns that compete with each other; a single column has no competition."""
     races: dict[Any, list[int]] = {}
     for place, key in enumerate(across):
         named = dict(zip(layout.columns, key, strict=True))
@@ -195,7 +195,7 @@ def _races(layout: Layout, across: Sequence[tuple[Any, ...]]) -> list[list[int]]
 
 
 def _contending(cell: dict[Any, Any] | None, metric: str) -> float:
-    """Return the number as it is printed, NaN for what takes no part in the race."""
+    """Return the number as it is printed, NaN for columns that do not compete."""
     if cell is None or cell["status"] != "ok" or cell["method"] == WHOLE:
         return float("nan")
     return round(100 * cell["mean"], 1) if metric in PERCENT else float(cell["mean"])
@@ -205,7 +205,7 @@ def _marks(values: Sequence[float], *, highest: bool) -> list[str]:
     """Return the emphasis of each value: the best and, where there are others, the next one."""
     order = sorted({value for value in values if not np.isnan(value)}, reverse=highest)
     if len(order) < 2:
-        # One contender is no race, and equals are not marked.
+        # A single contender is not marked, nor are equal values.
         alone = sum(not np.isnan(value) for value in values) == 1
         return ["best" if alone and not np.isnan(value) else "" for value in values]
     emphasis = {order[0]: "best", order[1]: "second"}
@@ -239,7 +239,7 @@ def _printed(paper: pd.DataFrame | None, layout: Layout, scores: pd.DataFrame) -
             paper = paper[alike | ((name == "ratio") & (paper["method"] == WHOLE))]
     found: dict[tuple[Any, ...], str] = {}
     for metric, part in paper[paper["metric"].isin(layout.metrics)].groupby("metric", sort=False):
-        # The paper names one space per method; only a layout that shows spaces tells them apart.
+        # The paper names one space per method; only a layout that shows spaces distinguishes them.
         same = part if "space" in layout.shown else part.assign(space="")
         fitted = layout.fitted(same)
         for key, number in zip(

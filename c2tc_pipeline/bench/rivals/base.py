@@ -117,9 +117,9 @@ class ClassSampler(Sampler):
 
 
 def centred_float32(X: np.ndarray) -> np.ndarray:
-    """Return rows around their mean, in float32 and within [-1, 1], for methods that only compare distances.
+    """Return rows minus their mean, in float32 and within [-1, 1], for methods that only compare distances.
 
-    Distances between rows far from the origin, or of huge numbers, would otherwise drown in rounding.
+    Distances between rows far from the origin, or of huge numbers, would otherwise lose precision.
     """
     centred = X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
     largest = max(centred.max(), -centred.min())

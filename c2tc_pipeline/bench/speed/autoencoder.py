@@ -65,7 +65,7 @@ def measure_autoencoder(
         losses = timed.value
         at_least = len(losses) < epochs
         ratio = timed.seconds / ours.seconds
-        # The loss of a dense training that was stopped is no reference.
+        # A dense training that was stopped has no final loss to compare with.
         as_low = None if at_least else loss <= losses[-1] * (1 + _LOSS_TOLERANCE)
         yield SpeedRow(
             part=_PART,

@@ -151,7 +151,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def processor_name() -> str:
-    """Return the processor's model name, or its family where the system does not tell."""
+    """Return the processor's model name, or its family where the system does not report it."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text(encoding="utf-8", errors="replace").splitlines() if described.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -104,7 +104,7 @@ def _memory_of_condense(table: SpeedTable, ratio: float) -> SpeedRow:
     frame, label = table.frame, table.spec.label
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # Started threads and loaded libraries are no cost of the table.
+        # Starting threads and loading libraries are not costs of the table.
         condense(frame.iloc[:: max(1, len(frame) // 5_000)], label, 0.02)
         made, grown = peak_growth(lambda: condense(frame, label, ratio))
     encoded = made.summary["rows_in"] * made.summary["columns_encoded"] * 4
@@ -226,7 +226,7 @@ def time_training(
 ) -> tuple[float, Timed[Any], str]:
     """Time the training of the MLP; return its seconds, what was timed, and a description.
 
-    With ``epochs`` only so many epochs and a training of none are timed, and the others extrapolated: for recipes
+    With ``epochs`` only that many epochs and a training of none are timed, and the others extrapolated: for recipes
     whose number of steps depends on the epochs alone, all epochs cost the same.
     """
     full = recipe_named(recipe)
@@ -268,7 +268,7 @@ def measure_rivals(
         stopped = timed.value
         measured = beside(reference, timed, ours)
         if isinstance(stopped, OutOfMemory):
-            # The seconds until it knew that memory would not do say nothing.
+            # The time until it ran out of memory is not comparable.
             measured["reference_seconds"] = None
         at_least = isinstance(stopped, OutOfTime)
         took = measured["reference_seconds"]

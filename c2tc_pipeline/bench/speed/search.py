@@ -130,7 +130,7 @@ class SearchResult:
     finished: bool
 
 
-class _TimeIsUp(Exception):
+class _OutOfTime(Exception):
     """The search may not begin another k-means run."""
 
 
@@ -160,7 +160,7 @@ def printed_search(
         for index, k in enumerate(counts.tolist()):
             if (index, k) not in known:
                 if clock() > end:
-                    raise _TimeIsUp
+                    raise _OutOfTime
                 known[index, k] = cold_loss(classes[index], k, points, seed) / float(sizes[index]) ** gamma
         return sum(known[index, k] for index, k in enumerate(counts.tolist()))
 
@@ -181,7 +181,7 @@ def printed_search(
             if found < best:
                 best, best_counts = found, counts
                 step_limit = max(int(step_limit * 0.5), 1)
-    except _TimeIsUp:
+    except _OutOfTime:
         return SearchResult(best, best_counts, len(known), proposals, finished=False)
     return SearchResult(best, best_counts, len(known), proposals, finished=True)
 

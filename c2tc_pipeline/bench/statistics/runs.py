@@ -128,7 +128,7 @@ def with_mean_of_models(scores: pd.DataFrame, metrics: Sequence[str]) -> pd.Data
         row = dict(zip(keys, key, strict=True)) | {"model": MEAN_OF_MODELS, "model_seed": 0}
         row["status"] = "ok" if ended.empty else ended.iloc[0]
         for metric in metrics:
-            # A mean without its hardest model would flatter.
+            # A mean without its hardest model would be too high.
             mean = run.groupby("model")[metric].mean().mean(skipna=False)
             row[metric] = float(mean) if ended.empty else np.nan
         rows.append(row)

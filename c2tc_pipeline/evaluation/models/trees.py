@@ -17,8 +17,8 @@ PATIENCE = 10
 """Trees without an improvement after which training stops."""
 
 # Fewer rows are all trained on, and so are all rows of a class that has fewer than the second number.
-_LEAST_ROWS = 1_000
-_LEAST_CLASS_ROWS = 20
+_MIN_ROWS = 1_000
+_MIN_CLASS_ROWS = 20
 _SHARE_ASIDE = 0.1
 
 
@@ -95,7 +95,7 @@ def rows_kept_aside(labels: np.ndarray, random_state: int | np.random.RandomStat
     A smaller class is trained on whole. Of fewer than 1,000 rows none is kept aside.
     """
     aside = np.zeros(len(labels), dtype=bool)
-    if len(labels) < _LEAST_ROWS:
+    if len(labels) < _MIN_ROWS:
         return aside
     random = check_random_state(random_state)
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
@@ -103,11 +103,11 @@ def rows_kept_aside(labels: np.ndarray, random_state: int | np.random.RandomStat
     order = random.permutation(len(labels))
     order = order[np.argsort(codes[order], kind="stable")]
     place_in_class = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
-    kept = np.where(counts >= _LEAST_CLASS_ROWS, (counts * _SHARE_ASIDE).astype(np.int64), 0)
+    kept = np.where(counts >= _MIN_CLASS_ROWS, (counts * _SHARE_ASIDE).astype(np.int64), 0)
     aside[order[place_in_class < np.repeat(kept, counts)]] = True
     return aside
 
 
 def rows_of_a_leaf(rows: int, share: float) -> int:
-    """Return the fewest rows of a leaf: a share of all, from 1 to 20, so that a few rows can be split too."""
+    """Return the minimum rows of a leaf: a share of all, from 1 to 20, so that a few rows can be split too."""
     return int(np.clip(share * rows, 1, 20))

@@ -1,4 +1,4 @@
-"""A pipeline in which everything is made, to be copied and harmed."""
+"""A pipeline in which everything is made, to be copied and damaged."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 @pytest.fixture
 def rig(made: Rig, tmp_path: Path) -> Iterator[Rig]:
-    """A copy of it to harm."""
+    """A copy of it to damage."""
     with made.copy_to(tmp_path / "rig") as rig:
         yield rig

@@ -18,7 +18,7 @@ from threading import Lock
 
 from c2tc_pipeline.pipeline.instance import end_dead_runs
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.versioning import partition_keys
+from c2tc_pipeline.pipeline.versioning import scopes_of
 from c2tc_pipeline.storage.maintenance import Collector, verify_folder, verify_store
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.pipeline.faulty_definitions import STORAGE_VARIABLE, execute, faulty_job_in_process
@@ -72,7 +72,7 @@ def undisturbed_run(folder: Path, jobs: Sequence[str] = tuple(PARTS)) -> Rig:
     rig = new_rig(folder)
     with rig:
         for job in jobs:
-            for partition in partition_keys(PARTS[job][0], rig.catalogue):
+            for partition in scopes_of(PARTS[job][0], rig.catalogue):
                 done = start(execute, faulty_job_in_process, folder, job, partition, "count_calls")
                 assert ended(done) == 0, job
     return rig
@@ -99,10 +99,10 @@ def run_chain(
         shutil.rmtree(folder / "cache", ignore_errors=True)
         shutil.copy(undisturbed.folder / hooks.CALLS_NAME, folder)
         for job in jobs:
-            for partition in partition_keys(PARTS[job][0], rig.catalogue):
+            for partition in scopes_of(PARTS[job][0], rig.catalogue):
                 _kill_through(chain, moments, rig, job, partition, shared)
         made = [asset for job in jobs for asset in PARTS[job]]
-        keys = [artefact_key(asset, partition) for asset in made for partition in partition_keys(asset, rig.catalogue)]
+        keys = [artefact_key(asset, partition) for asset in made for partition in scopes_of(asset, rig.catalogue)]
         expected = undisturbed.stored_files(*made)
         chain.differing = differing(rig.stored_files(*made), expected)
         chain.versions_ahead = sum(rig.store.newest_version(key) - (2 if place == OVER else 1) for key in keys)

@@ -1,4 +1,4 @@
-"""The moments in a step's life at which it is killed, each brought about by a hook in the process that shall die.
+"""The moments in a step's life at which it is killed, each triggered by a hook in the process that is killed.
 
 The hooks change modules for good, so nothing here is for the process of the tests. A process dies as the kernel ends
 one that takes too much memory: by SIGKILL, with no chance to clear anything away.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager, artefact_key
-from c2tc_pipeline.pipeline.versioning import partition_keys
+from c2tc_pipeline.pipeline.versioning import scopes_of
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
 from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig, failure_of, succeeded
 from c2tc_pipeline_tests.storage.places import damages
@@ -31,7 +31,7 @@ HARMS: list[Callable[[bytes], bytes | None]] = [flip, lambda content: content[:-
 
 def test_every_stored_file_is_refused_by_name_once_it_is_damaged(rig: Rig) -> None:
     for asset in matrix.ASSETS:
-        (partition,) = partition_keys(asset, rig.catalogue)
+        (partition,) = scopes_of(asset, rig.catalogue)
         published = rig.store.latest(artefact_key(asset, partition))
         assert published is not None
         folder = Path(rig.store.address(published))
