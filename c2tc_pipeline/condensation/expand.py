@@ -217,8 +217,8 @@ def _in_original_columns(
                 found = np.round(found)
             drawn_values = in_own_units(found, own, Kind(kinds[name]), decimal_places(own))
             # Equal numbers stay what they are: decoding would round them.
-            exact = (table.spread.deviation[:, place[name]] == 0)[drawn] & ~np.isnan(found)
             repeated = own.iloc[drawn].reset_index(drop=True)
+            exact = (table.spread.deviation[:, place[name]] == 0)[drawn] & ~np.isnan(found) & repeated.notna()
             columns[name] = repeated.where(exact, drawn_values) if exact.any() else drawn_values
         else:
             columns[name] = own.iloc[drawn].reset_index(drop=True)

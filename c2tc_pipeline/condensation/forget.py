@@ -19,7 +19,7 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.condensation.clusters import Clusters, equal_but_for_rounding, singleton_message
 from c2tc_pipeline.condensation.column_weights import ColumnWeights
 from c2tc_pipeline.condensation.encoded import ClassCursor
-from c2tc_pipeline.condensation.spread import spliced_spread
+from c2tc_pipeline.condensation.spread import spliced_spread, without_few_numbers
 from c2tc_pipeline.condensation.steps import encode, gather_members, member_spread, repeated_rows
 from c2tc_pipeline.condensation.summary import project
 from c2tc_pipeline.condensation.table import CondensedTable
@@ -124,14 +124,16 @@ def forget_rows(table: CondensedTable, source: Any, rows: np.ndarray) -> Forgott
     narrowed = _narrowed(remaining, present)
     clusters = Clusters(allocation, means.astype(X.dtype), np.bincount(labels, minlength=size), labels, nearest)
     hidden = max(least, settings.get("min_category_rows", 1))
-    gathered = gather_members(narrowed, clusters, medoids=medoids, min_category_rows=hidden)
+    gathered = gather_members(narrowed, clusters, medoids=medoids, min_category_rows=hidden, min_rows=least)
     edges = np.concatenate([[0], np.cumsum(narrowed.class_rows)])
     now = member_spread(
         dataclasses.replace(encoded, edges=edges), clusters, gathered.votes, least, hidden, medoids=medoids
     )
+    recomputed = X[nearest] if medoids else clusters.centers
+    recomputed, now = without_few_numbers(recomputed, now, clusters.weights, table.encoder.missing_marks(), least)
     touched = thinned.touched
     centers = table.X.to_numpy()[thinned.old].copy()
-    centers[touched] = (X[nearest] if medoids else clusters.centers)[touched]
+    centers[touched] = recomputed[touched]
     y = table.y.iloc[thinned.old].reset_index(drop=True)
     columns = [
         _spliced(table.original_rows[str(now.name)].iloc[thinned.old].reset_index(drop=True), now, touched)

@@ -51,11 +51,10 @@ class MemberMeans:
         # One after the other onto what is there, as if all rows had come at once.
         np.add.at(self._sums, members, values)
 
-    def means(self) -> np.ndarray:
-        """Return the means; NaN where most members have no number."""
-        means = np.where(2 * self._present >= self._members, self._sums / np.maximum(self._present, 1), np.nan)
-        means[self._present == 0] = np.nan
-        return means
+    def means(self, min_rows: int = 1) -> np.ndarray:
+        """Return the means; NaN where most members, or all but fewer than ``min_rows``, have no number."""
+        shown = (2 * self._present >= self._members) & (self._present >= max(min_rows, 1))
+        return np.where(shown, self._sums / np.maximum(self._present, 1), np.nan)
 
 
 class MemberVotes:
@@ -239,11 +238,11 @@ class ColumnSummary:
                 self._present = series.dropna().iloc[:1]
         self._gathered.add(self.form(series), members, member_rows)
 
-    def values(self, example: pd.Series[Any], least: int = 1) -> pd.Series[Any]:
-        """Return one value per condensed row, in the type of the column; a category needs ``least`` members."""
+    def values(self, example: pd.Series[Any], min_category_rows: int = 1, min_rows: int = 1) -> pd.Series[Any]:
+        """Return one value per condensed row, in the type of the column, where enough members have one."""
         if isinstance(self._gathered, MemberVotes):
-            return in_type(self._gathered.winners(self.form(example), least), example.dtype)
-        means = self._gathered.means()
+            return in_type(self._gathered.winners(self.form(example), min_category_rows), example.dtype)
+        means = self._gathered.means(min_rows)
         if self._kind is Kind.INTEGER:
             means = np.round(means)
         # The type of Python objects is known from a value only.

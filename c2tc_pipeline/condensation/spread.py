@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.clustering.sums import cluster_sums
 from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.condensation.members import Votes
+from c2tc_pipeline.encoding.numeric import MissingMark
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.row_sample import sampled_numbers
 
@@ -294,6 +296,22 @@ def _normalised(products: np.ndarray) -> np.ndarray:
     found = products / scale[:, None] / scale
     np.fill_diagonal(found, 1.0)
     return found
+
+
+def without_few_numbers(
+    centers: np.ndarray, spread: Spread, weights: np.ndarray, marks: Sequence[MissingMark], min_rows: int
+) -> tuple[np.ndarray, Spread]:
+    """Return condensed rows and spread in which numbers that fewer than ``min_rows`` members have are missing.
+
+    The mean of a column in which most members lack a number would give away those of the others.
+    """
+    centers, deviation = centers.copy(), spread.deviation.copy()
+    for mark in marks:
+        present = np.round((1 - centers[:, mark.mark].astype(np.float64)) * weights)
+        few = (present > 0) & (present < min_rows)
+        centers[few, mark.column], centers[few, mark.mark] = mark.height, 1
+        deviation[few, mark.column] = deviation[few, mark.mark] = 0
+    return centers, replace(spread, deviation=deviation)
 
 
 def spliced_spread(before: Spread, now: Spread, old: np.ndarray, touched: np.ndarray) -> Spread:

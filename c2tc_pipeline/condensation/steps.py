@@ -23,11 +23,11 @@ from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.column_weights import choose_weights
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import ClassCursor, EncodedRows, SortedRows
-from c2tc_pipeline.condensation.expand import expand_table
+from c2tc_pipeline.condensation.expand import default_rows, expand_table
 from c2tc_pipeline.condensation.members import ColumnSummary, Votes, shown_columns
 from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
-from c2tc_pipeline.condensation.spread import CategoryShares, Spread, measure_spread
+from c2tc_pipeline.condensation.spread import CategoryShares, Spread, measure_spread, without_few_numbers
 from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import project, roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
@@ -38,6 +38,9 @@ from c2tc_pipeline.tables.frames import in_type
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.statistics import Block
 from c2tc_pipeline.tables.table import Table
+
+# Drawn rows that are compared with the source at most: ten for each of many condensed rows would take gigabytes.
+_COMPARED_DRAWS = 20_000
 
 
 def condense_table(
@@ -183,17 +186,20 @@ def assemble(
     medoids = condenser.representative == "medoid"
     with clock.stage("decode") as tick:
         least = max(min_category_rows, condenser.min_rows_per_condensed_row)
-        gathered = gather_members(table, clusters, medoids=medoids, min_category_rows=least, progress=tick)
+        min_rows = condenser.min_rows_per_condensed_row
+        gathered = gather_members(
+            table, clusters, medoids=medoids, min_category_rows=least, min_rows=min_rows, progress=tick
+        )
+        spread = member_spread(encoded, clusters, gathered.votes, min_rows, least, medoids=medoids)
         centers = encoded.rows.take(clusters.nearest) if medoids else clusters.centers
+        centers, spread = without_few_numbers(centers, spread, clusters.weights, encoder.missing_marks(), min_rows)
         y = table.labels(clusters.codes)
         small = CondensedTable(
             X=pd.DataFrame(centers, columns=encoded.names),
             y=y,
             weight=pd.Series(clusters.weights, name="weight"),
             original_rows=pd.concat([*gathered.columns, y], axis=1),
-            spread=member_spread(
-                encoded, clusters, gathered.votes, condenser.min_rows_per_condensed_row, least, medoids=medoids
-            ),
+            spread=spread,
             members=gathered.membership,
             encoder=encoder,
             allocation=clusters.allocation,
@@ -243,6 +249,7 @@ def gather_members(
     *,
     medoids: bool,
     min_category_rows: int = 1,
+    min_rows: int = 1,
     progress: Progress | None = None,
 ) -> MemberValues:
     """Summarise the members of each cluster in the original columns, in one pass over the training rows."""
@@ -301,7 +308,7 @@ def gather_members(
         if medoids or summary.is_constant:
             values = in_type(summary.form(nearest[name].astype(example[name].dtype)), example[name].dtype)
         else:
-            values = summary.values(example[name], min_category_rows)
+            values = summary.values(example[name], min_category_rows, min_rows)
         columns.append(values.rename(name))
     votes = {name: summary.votes(example[name]) for name, summary in summaries.items() if summary.has_votes}
     return MemberValues(columns, votes, membership)
@@ -325,8 +332,9 @@ def member_spread(
 
 
 def repeated_rows(table: Table, small: CondensedTable, clusters: Clusters) -> RepeatedSearch:
-    """Look for the condensed rows, and for the rows drawn by default, among the training rows, in one pass."""
-    X, y, _ = expand_table(small, None)
+    """Look for the condensed rows, and for the rows drawn by default, 20,000 at most, among the training rows."""
+    drawn_rows = min(default_rows(small.weight.to_numpy()), _COMPARED_DRAWS)
+    X, y, _ = expand_table(small, drawn_rows)
     label = small.label_name
     search = RepeatedSearch(small.original_rows, pd.concat([X, y], axis=1), label, table.roles, table.statistics.kinds)
     cursor = ClassCursor(np.concatenate([[0], np.cumsum(table.class_rows)]))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from threading import Lock
 from typing import Any
 
@@ -74,8 +76,9 @@ class Trials:
             model = self.make(each, 0)
             if not hasattr(model, "fit") or not hasattr(model, "predict"):
                 raise InputError(f"The model {each!r} is not a classifier; give one with fit and predict, or a name.")
-        if any(multiple <= 0 for multiple in self.multiples):
-            raise InputError(f"The multiples {tuple(self.multiples)} are not all above 0; correct them.")
+        for multiple in self.multiples:
+            if not isinstance(multiple, Real) or not 0 < multiple < math.inf:
+                raise InputError(f"The multiple {multiple!r} is not a number above 0; correct it.")
 
     def make(self, model: str | BaseEstimator, seed: int) -> Any:
         """Return an unfitted model with a seed."""
@@ -134,7 +137,8 @@ def evaluate(
         The rows it was condensed from, with the label; rows without a label are left out. Without them there are no
         random samples and no scores of the whole table.
     models : sequence of str or classifier
-        Names from :data:`~c2tc_pipeline.evaluation.models.MODELS`, or unfitted classifiers, which get encoded rows.
+        Names from :data:`~c2tc_pipeline.evaluation.models.MODELS`, or unfitted classifiers, which get encoded rows and
+        have the name of their class.
     seeds : sequence of int
         Each is the seed of random samples and the ``random_state`` of a model.
     multiples : sequence of float
@@ -203,7 +207,10 @@ def evaluate(
         rows["encoded"]["train"] = _encoded_training(small, frames["train"])
     if trials.uses_original:
         features = original_features(small)
-        rows["original"] = {side: LabelledRows(found.X[features], found.codes) for side, found in frames.items()}
+        rows["original"] = {
+            side: LabelledRows(small.encoder.readings_.read(found.X[features]), found.codes)
+            for side, found in frames.items()
+        }
     return score_rows(small, rows, trials, cache=cache, listener=listener)
 
 
@@ -271,6 +278,7 @@ def score_rows(
         for model in trials.models
         if columns in trials.takes(model) and (kind != "condensed_bare" or trials.expands(model))
     ]
+    names = _names(trials.models)
     ended, lock, warned = itertools.count(), Lock(), set[str]()
 
     def report() -> None:
@@ -293,7 +301,7 @@ def score_rows(
             if isinstance(chosen, str):
                 name, trial = chosen, run_trial(model, training, test, classes=len(classes), cache=cache)
             else:
-                name = type(chosen).__name__
+                name = names[id(chosen)]
                 trial = _own_trial(name, model, training, test, kind, len(classes))
                 if name not in warned and trial.value.scores.accuracy >= 0 and trial.value.scores.log_loss is None:
                     warned.add(name)
@@ -325,6 +333,17 @@ def score_rows(
             results |= found
     frame = pd.DataFrame([results[place] for place in range(len(pending))])
     return frame.astype(dict.fromkeys(ALL_METRICS, np.float64))
+
+
+def _names(models: Sequence[str | BaseEstimator]) -> dict[int, str]:
+    """Return a name for each classifier of the user's, by its identity: that of its class, numbered where it recurs."""
+    own = {id(model): type(model).__name__ for model in models if not isinstance(model, str)}
+    counts: dict[str, int] = {}
+    for key, name in own.items():
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > 1:
+            own[key] = f"{name} {counts[name]}"
+    return own
 
 
 def _bare_rows(small: CondensedTable, columns: str, *, weighted: bool) -> LabelledRows:
@@ -364,7 +383,8 @@ def _training_sets(budget: int, whole: LabelledRows | None, multiples: Sequence[
     """Return the names of the training sets: the random samples of the condensed size first, the whole table last."""
     if whole is None:
         return ["condensed", "condensed_bare"]
-    fitting = [multiple for multiple in sorted(multiples) if 1 <= round(multiple * budget) < len(whole)]
+    classes = len(np.unique(whole.codes))
+    fitting = [multiple for multiple in sorted({*multiples}) if classes <= round(multiple * budget) < len(whole)]
     larger = [random_set(multiple) for multiple in fitting if multiple != 1]
     return ["condensed", "condensed_bare", "random", "random_same_classes", *larger, "whole"]
 

@@ -123,8 +123,8 @@ def predict(model: Any, X: Any, classes: int) -> tuple[np.ndarray, np.ndarray | 
     A class that the model was not trained on has probability 0.
     """
     found = None
-    # Some classifiers raise NotImplementedError in predict_proba.
-    with contextlib.suppress(NotImplementedError):
+    # Some classifiers have the method without supporting it, and raise errors of several kinds.
+    with contextlib.suppress(NotImplementedError, AttributeError, ValueError, TypeError, RuntimeError):
         found = np.asarray(model.predict_proba(X), dtype=np.float64) if hasattr(model, "predict_proba") else None
     if found is None:
         return np.asarray(model.predict(X)), None

@@ -220,7 +220,7 @@ def of_scores(scores: pd.DataFrame) -> Metadata:
     from c2tc_pipeline.evaluation.row_worth import row_worth
     from c2tc_pipeline.evaluation.scores import TRAINING_SETS
     from c2tc_pipeline.reports.exhibits import TITLES, worth_exhibits
-    from c2tc_pipeline.reports.verdict import headline, verdict, worth_number
+    from c2tc_pipeline.reports.verdict import headline, verdict, weak_references, worth_number
 
     means, worth = mean_scores(scores), row_worth(scores)
     best = headline(means, worth)
@@ -230,6 +230,7 @@ def of_scores(scores: pd.DataFrame) -> Metadata:
         **({WORTH: worth_number(best.worth)} if best and best.worth else {}),
         "cache_hit": bool(scores["cache_hit"].all()),
         "cache_hits": int(scores["cache_hit"].sum()),
+        **({"weak_references": " ".join(weak)} if (weak := weak_references(means)) else {}),
     }
     for row in worth.to_dict("records"):
         found[f"{_scored_name(row)}_row_worth_by_{row['metric']}"] = float(row["worth"])

@@ -32,6 +32,7 @@ from c2tc_pipeline.bench.limits import Outcome
 from c2tc_pipeline.bench.rivals import RIVALS, ClassRival, CondensedClass
 from c2tc_pipeline.bench.statistics.worth import worths
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.evaluation import trial as trial_module
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.row_worth import random_set
@@ -198,20 +199,24 @@ def test_no_encoder_sees_test_or_validation_rows(
         assert getattr(after, side).digest != getattr(before, side).digest
 
 
-def test_nothing_that_is_condensed_or_chosen_depends_on_test_rows(
-    spec: TableSpec, small: Experiment, tmp_path: Path
-) -> None:
+def test_nothing_that_is_condensed_or_chosen_depends_on_test_rows(small: Experiment, tmp_path: Path) -> None:
+    # Fewer rows get no column weights.
+    path = tmp_path / "large.parquet"
+    mixed_table(2_400, seed=3).to_parquet(path)
+    spec = TableSpec(name="people", source=str(path), label="outcome")
     made = []
     for described in (spec, poisoned(spec, "test", tmp_path)):
         both = small.model_copy(update={"spaces": ("hcfe", "original")})
         split = Group(both, described, 0, "hcfe").encoded(None)
+        weights = split.condensed(Condenser(0.05))[0].summary["column_weights"]
+        assert weights is not None
         chosen = condense_split(OURS_AUTO, split, 0.05, 0, time_limit=60, memory_limit=4)
         mix = ClassMix.of(chosen.rows["bare encoded"], split.classes)
         rival = condense_split(SAME_CLASSES, split, 0.05, 0, time_limit=60, memory_limit=4, mix=mix)
         rows = [rows.digest for one in (chosen, rival) for rows in one.rows.values()]
-        made.append([split.visible, chosen.objective, mix, *rows])
+        made.append([split.visible, weights, chosen.objective, mix, *rows])
     assert made[0] == made[1]
-    assert len(made[0]) == 3 + 4 + 2
+    assert len(made[0]) == 4 + 4 + 2
 
 
 def test_a_rival_with_our_classes_has_their_rows_and_weights(spec: TableSpec, small: Experiment) -> None:
@@ -225,7 +230,7 @@ def test_a_rival_with_our_classes_has_their_rows_and_weights(spec: TableSpec, sm
         assert found.counts == mix.counts, made.reason
         np.testing.assert_allclose(found.weights, mix.weights)
     experiment = Experiment.model_validate(
-        {**SMALL_GRID, "methods": ["ours", "random", "herding"], "class_mix": ["own", "ours"]}
+        {**SMALL_GRID, "methods": ["ours", "random", "herding"], "class_mix": ["own", "ours", "equal"]}
     )
     named = [(contender.method, contender.variant, contender.has_our_classes) for contender in experiment.contenders]
     assert named == [
@@ -233,7 +238,11 @@ def test_a_rival_with_our_classes_has_their_rows_and_weights(spec: TableSpec, sm
         ("random", "", False),
         ("herding", "", False),
         ("herding", "our classes", True),
+        ("herding", "equal classes", False),
     ]
+    grid = {**SMALL_GRID, "methods": ["herding"], "class_mix": ["equal"], "ratios": [0.1], "models": [], "seeds": 1}
+    scores = run_experiment(Experiment.model_validate(grid), {"people": spec}, jobs=0)
+    assert scores[["variant", "rows", "status"]].values.tolist() == [["equal classes", ours.size, "ok"]]
 
 
 def test_original_columns_and_random_samples_are_scored(spec: TableSpec, tmp_path: Path) -> None:

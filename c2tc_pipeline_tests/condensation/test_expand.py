@@ -133,6 +133,17 @@ def test_columns_of_nothing_but_one_value_or_missing_values_in_a_cluster() -> No
     assert (X["same"] == 1).all()
 
 
+def test_drawn_rows_miss_as_many_numbers_as_the_source() -> None:
+    rng = np.random.default_rng(0)
+    # Values at the median, where missing ones are encoded, too: clusters without deviation have both.
+    gain = np.where(rng.random(3_000) < 0.95, 0.0, rng.exponential(5, 3_000))
+    gain[rng.random(3_000) < 0.6] = np.nan
+    age = rng.uniform(18, 90, 3_000)
+    table = pd.DataFrame({"age": age, "gain": gain, "outcome": np.where(np.sin(age / 4) > 0, "a", "b")})
+    X, _, weight = condense(table, "outcome", rows=150).expand(9_000, class_mix="source")
+    assert np.average(X["gain"].isna(), weights=weight) == pytest.approx(np.isnan(gain).mean(), abs=0.02)
+
+
 def test_half_as_many_classes_as_rows() -> None:
     table = pd.DataFrame(
         {"x": np.arange(1_000) % 89, "z": np.arange(1_000) % 7, "y": [f"c{i // 2}" for i in range(1_000)]}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline import Condenser, condense
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.condensation.forget import forget_rows
 from c2tc_pipeline.condensation.plan import check_room
 from c2tc_pipeline_tests.condensation.test_invariants import check_invariants
 from c2tc_pipeline_tests.tools.made_tables import labelled_frames, mixed_table
@@ -54,6 +55,29 @@ def test_with_every_way_to_share_out(settings: dict[str, Any]) -> None:
     condenser.fit_resample(X, y)
     assert condenser.weights_.min() >= 8
     assert len(condenser.weights_) == room
+
+
+def test_numbers_of_too_few_members_are_missing() -> None:
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 600)
+    salary = pd.Series(np.round(rng.lognormal(10, 1, 600), 2), name="salary").where(rng.random(600) < 0.4)
+    table = pd.DataFrame({"age": rng.normal(40 + 9 * label, 9), "salary": salary, "outcome": label.astype(str)})
+    small = condense(table, "outcome", rows=120, min_rows_per_condensed_row=3)
+    present = small.membership.join(salary, on="source_row").groupby("condensed_row")["salary"].count()
+    few = present.to_numpy() < 3
+    assert 0 < (few & (present > 0)).sum() < len(small)
+    assert small.original.loc[few, "salary"].isna().all()
+    (mark,) = small.encoder.missing_marks()
+    X, deviation = small.X.to_numpy(), small.spread.deviation
+    # Of these, neither mean nor deviation says anything.
+    assert (X[few, mark.mark] == 1).all()
+    assert (X[few, mark.column] == np.float32(mark.height)).all()
+    assert (deviation[few][:, [mark.column, mark.mark]] == 0).all()
+    left = forget_rows(small, table, np.arange(40)).table
+    present = left.membership.join(salary, on="source_row").groupby("condensed_row")["salary"].count()
+    few = present.to_numpy() < 3
+    assert left.original.loc[few, "salary"].isna().all()
+    assert (left.X.to_numpy()[few, mark.mark] == 1).all()
 
 
 def test_ends_of_gaps_are_values_of_enough_rows() -> None:

@@ -18,13 +18,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from c2tc_pipeline.bench.models.ft_transformer import FtTransformerClassifier
-from c2tc_pipeline.bench.models.lightgbm import LightGbmClassifier
 from c2tc_pipeline.bench.models.mlp_plr import MlpPlrClassifier
 from c2tc_pipeline.bench.models.realmlp import RealMlpClassifier
 from c2tc_pipeline.bench.models.tabnet import TabNetClassifier
 from c2tc_pipeline.bench.models.tabr import TabrClassifier
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.models import MODELS, make_model
+from c2tc_pipeline.evaluation.models.lightgbm import LightGbmClassifier
 from c2tc_pipeline.evaluation.models.native_columns import NativeColumns
 from c2tc_pipeline.evaluation.models.network import MlpClassifier, NetworkClassifier
 from c2tc_pipeline.evaluation.models.sklearn_models import BoostingClassifier, LogisticClassifier, NeighbourClassifier

@@ -325,11 +325,40 @@ def test_a_classifier_of_ones_own(parts: Parts, caplog: pytest.LogCaptureFixture
     assert by_model["GaussianNB"]["auc"].iloc[-1] == pytest.approx(auc)
 
 
+def test_classifiers_of_one_class_are_told_apart(parts: Parts) -> None:
+    train, test, small = parts
+    models = [GaussianNB(), GaussianNB(var_smoothing=1.0)]
+    both = evaluate(small, test, train, models=models, multiples=[1])
+    for model, name in zip(models, both["model"].unique(), strict=True):
+        alone = evaluate(small, test, train, models=[model], multiples=[1])
+        assert both.loc[both["model"] == name, "log_loss"].tolist() == alone["log_loss"].tolist()
+
+
+def test_original_columns_are_read_as_when_they_were_condensed() -> None:
+    rng = np.random.default_rng(0)
+    price = rng.lognormal(8, 1, 900)
+    price_text = pd.Series([f"${value:,.2f}" for value in price]).where(rng.random(900) > 0.05, "unknown")
+    label = np.where(price > np.median(price), "dear", "cheap")
+    table = pd.DataFrame({"price": price_text, "shop": rng.choice(["a", "b"], 900), "label": label})
+    small = condense(table[:600], "label", 0.05, missing=["unknown"])
+    scores = evaluate(small, table[600:], table[:600], models=["boosting"], multiples=[1])
+    whole = scores[scores["training_set"] == "whole"].set_index("columns")["auc"]
+    assert whole["original"] > 0.9
+
+
+def test_samples_smaller_than_the_number_of_classes_are_left_out(parts: Parts, nearest: type[Nearest]) -> None:
+    train, test, small = parts
+    scores = evaluate(small, test, train, models=[nearest()], multiples=[0.1, 0.5, 1, 1])
+    assert scores["training_set"].value_counts().drop("condensed").to_dict() == dict.fromkeys(
+        ["random_x0.5", "random", "random_same_classes", "whole"], 1
+    )
+
+
 class Unsure(GaussianNB):
-    """A classifier that has the method for probabilities only to refuse it."""
+    """A classifier that has the method for probabilities without supporting it."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        raise NotImplementedError
+        raise AttributeError
 
 
 def test_classes_without_rows_are_named_and_the_rest_is_scored(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from c2tc_pipeline.allocation import ALLOCATION_VERSION, make_allocator
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.shares import budget_for_ratio
+from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
 from c2tc_pipeline.bench.experiments.grid import OURS, Contender, Experiment
 from c2tc_pipeline.bench.experiments.spaces import ENCODED, ORIGINAL, EncodedSplit, encode_split
 from c2tc_pipeline.bench.limits import OK, OUT_OF_MEMORY, OUT_OF_TIME, run_limited
@@ -86,6 +86,12 @@ class ClassMix:
         """Return the class mix of condensed rows."""
         counts, weights = (np.bincount(rows.codes, each, minlength=classes) for each in (None, rows.weights))
         return cls(tuple(counts.tolist()), tuple(weights.astype(np.float64).tolist()))
+
+    @classmethod
+    def equal(cls, sizes: np.ndarray, budget: int) -> ClassMix:
+        """Return equal rows of each class, as far as the class has rows, all of the same weight."""
+        counts = proportional_counts(np.ones(len(sizes)), budget, sizes)
+        return cls(tuple(counts.tolist()), tuple(counts.astype(np.float64).tolist()))
 
     def weighted(self, rows: LabelledRows) -> LabelledRows:
         """Return rows whose weights add up to those of the mix in every class, in the same proportions as before."""
@@ -392,6 +398,9 @@ def run_group(group: Group, *, cache_dir: Path | None, done: Callable[[], Any] =
                 score(ours, contender.method, contender.variant, ratio)
                 continue
             mix = ClassMix.of(ours.rows[ENCODED], split.classes)
+        elif contender.class_mix == "equal":
+            sizes = np.bincount(split.train.codes, minlength=split.classes)
+            mix = ClassMix.equal(sizes, budget_for_ratio(ratio, len(split.train), split.classes))
         score(condense(contender, ratio, mix), contender.method, contender.variant, ratio)
     train, taken = split.part("train"), {contender.method for contender in experiment.contenders}
     for ratio, multiple in itertools.product(experiment.ratios, experiment.multiples):

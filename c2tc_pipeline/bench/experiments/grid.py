@@ -37,6 +37,8 @@ REPORTING_TABLES = ("airlines", "road_safety", "jannis", "higgs", "microsoft")
 """Settings are chosen on the tuning tables; the others are for reporting only."""
 OURS = "ours"
 Setting = bool | int | float | str
+ClassMixName = Literal["own", "ours", "equal"]
+_MIX_VARIANTS = {"ours": "our classes", "equal": "equal classes"}
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -47,14 +49,14 @@ class _Part(BaseModel):
 class Contender(_Part):
     """A method with its settings; ``variant`` tells it from the same method with other settings.
 
-    With ``class_mix: ours`` a rival makes as many rows of each class as ours does, and each class has the same weight
-    in training.
+    A rival divides its rows over the classes in its own way, which is that of the source; with ``class_mix: ours`` as
+    ours does, with our class weights; or with ``class_mix: equal`` in equal parts (the paper's FIPC).
     """
 
     method: str
     variant: str = ""
     settings: dict[str, Setting] = Field(default_factory=dict)
-    class_mix: Literal["own", "ours"] = "own"
+    class_mix: ClassMixName = "own"
 
     @field_validator("method")
     @classmethod
@@ -65,7 +67,7 @@ class Contender(_Part):
 
     @model_validator(mode="after")
     def _mix_fits_the_method(self) -> Self:
-        if self.class_mix == "ours" and self.method == "random":
+        if self.class_mix != "own" and self.method == "random":
             raise ValueError(f"uniform rows have no class mix to set; name the method {SAME_CLASSES!r}")
         return self
 
@@ -74,10 +76,10 @@ class Contender(_Part):
         """Whether this is a rival with the class counts and class weights of ours."""
         return self.method == SAME_CLASSES or (self.class_mix == "ours" and self.method != OURS)
 
-    def with_our_classes(self) -> Contender:
-        """Return the same rival with our class mix."""
-        variant = ", ".join(filter(None, [self.variant, "our classes"]))
-        return self.model_copy(update={"class_mix": "ours", "variant": variant})
+    def with_mix(self, mix: str) -> Contender:
+        """Return the same rival with another class mix, which its variant names."""
+        variant = ", ".join(filter(None, [self.variant, _MIX_VARIANTS[mix]]))
+        return self.model_copy(update={"class_mix": mix, "variant": variant})
 
 
 class Imbalance(_Part):
@@ -135,8 +137,8 @@ class Experiment(_Part):
     methods : tuple of Contender
         In a file a name alone stands for the method with its defaults, ``rivals`` for all rivals of moderate cost,
         ``matching`` for the costly ones, and ``sweep`` for one contender per value of a setting.
-    class_mix : tuple of {"own", "ours"}
-        Whether rivals divide the rows over the classes in their own way, as ours does, or each in both ways.
+    class_mix : tuple of {"own", "ours", "equal"}
+        How each rival divides the rows over the classes, as in :class:`Contender`; once for each of these.
     multiples : tuple of float
         Sizes of random samples, in multiples of the condensed rows, that the worth of a condensed row is measured by.
     most_multiple : dict of str to float
@@ -177,7 +179,7 @@ class Experiment(_Part):
     spaces: Annotated[tuple[str, ...], Field(min_length=1)] = ("hcfe",)
     methods: Annotated[tuple[Contender, ...], Field(min_length=1)]
     models: tuple[str, ...] = ("mlp",)
-    class_mix: Annotated[tuple[Literal["own", "ours"], ...], Field(min_length=1)] = ("own",)
+    class_mix: Annotated[tuple[ClassMixName, ...], Field(min_length=1)] = ("own",)
     multiples: tuple[Positive, ...] = ()
     most_multiple: dict[str, Positive] = Field(default_factory=dict)
     seeds: Annotated[StrictInt, Field(ge=1, le=100)] = 5
@@ -241,9 +243,8 @@ class Experiment(_Part):
         """The methods, with the class mixes of the experiment; ours and random rows have one mix each."""
         alone = (OURS, "random", "stratified", SAME_CLASSES)
         found = [c for c in self.methods if "own" in self.class_mix or c.method in alone]
-        if "ours" in self.class_mix:
-            found += [c.with_our_classes() for c in self.methods if c.method not in alone]
-        return found
+        others = [mix for mix in _MIX_VARIANTS if mix in self.class_mix]
+        return found + [c.with_mix(mix) for mix in others for c in self.methods if c.method not in alone]
 
     def restricted(self, *, methods: tuple[str, ...] = (), without: tuple[str, ...] = (), **changes: Any) -> Experiment:
         """Return the same experiment with only some methods, and with other values of fields.

@@ -1,4 +1,4 @@
-"""The paper's networks, module and classifier in one file each, and LightGBM; importing this package registers them."""
+"""The paper's networks, module and classifier in one file each; importing this package registers them."""
 
 from __future__ import annotations
 
@@ -9,4 +9,3 @@ MODELS["realmlp"] = f"{__name__}.realmlp:RealMlpClassifier"
 MODELS["ft_transformer"] = f"{__name__}.ft_transformer:FtTransformerClassifier"
 MODELS["tabnet"] = f"{__name__}.tabnet:TabNetClassifier"
 MODELS["tabr"] = f"{__name__}.tabr:TabrClassifier"
-MODELS["lightgbm"] = f"{__name__}.lightgbm:LightGbmClassifier"

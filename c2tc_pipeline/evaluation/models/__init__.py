@@ -15,6 +15,7 @@ MODELS = Registry(
     {
         "mlp": f"{__name__}.network:MlpClassifier",
         "boosting": f"{__name__}.sklearn_models:BoostingClassifier",
+        "lightgbm": f"{__name__}.lightgbm:LightGbmClassifier",
         "logistic": f"{__name__}.sklearn_models:LogisticClassifier",
         "neighbour": f"{__name__}.sklearn_models:NeighbourClassifier",
     },
