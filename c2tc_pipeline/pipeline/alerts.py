@@ -30,7 +30,7 @@ RETRY_TAG = "c2tc/retry_follows"
 """The tag of runs whose work a sensor launches again if they fail, so that their failures are not certain."""
 DASHBOARD_VARIABLE = "C2TC_UI_URL"
 INTERVAL_SECONDS = 30
-ALERTED_WARNINGS = frozenset({"label_drift", "accurate_enough"})
+ALERTED_WARNINGS = frozenset({"label_drift", "accurate_enough", "steady_quality"})
 """Checks that stop nothing, but whose failures are reported."""
 MAX_SENTENCE = 500
 # The cursor holds open causes and undelivered messages: what is older than these many is forgotten.

@@ -250,10 +250,14 @@ def _evaluation_scores(options: AssetOptions, of: TableStep) -> dg.AssetsDefinit
             trials = Trials(chosen.models, range(chosen.seeds), recipe=chosen.recipe, device=step.device)
             rows = rows_to_score(condensed_table, validated_table, encoded_table, trials)
             scores = score_rows(condensed_table, rows, trials, cache=step.cache.cache, listener=step.progress)
+            described = metadata.of_scores(scores)
             return step.result(
                 scores,
-                metadata={**metadata.of_scores(scores), "device": step.device},
-                checks=[checks.accurate_enough(scores, step.spec)],
+                metadata={**described, "device": step.device},
+                checks=[
+                    checks.accurate_enough(scores, step.spec),
+                    checks.steady_quality(context.instance, of, described),
+                ],
             )
 
     return evaluation_scores

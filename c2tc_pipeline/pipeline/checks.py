@@ -23,6 +23,9 @@ from c2tc_pipeline.tables.spec import TableSpec
 _DELIVERIES_LOOKED_AT = 50
 # Relative distance between the objective and its bound above which the check warns.
 MAX_GAP = 0.1
+# Evaluations that a new one is compared with, and how far below the lowest of them a score may be.
+_EVALUATIONS_COMPARED = 5
+_MAX_REGRESSION = 0.02
 
 OF_RAW_TABLE = {
     "fits_schema": "The table is usable and fits the schema of the first one that was accepted; otherwise nothing "
@@ -36,6 +39,7 @@ OF_CONDENSED_TABLE = {
 }
 OF_EVALUATION_SCORES = {
     "accurate_enough": "Models trained on condensed rows are about as accurate as those trained on the whole table.",
+    "steady_quality": "Models trained on condensed rows score about as they did after the last five deliveries.",
 }
 
 
@@ -111,6 +115,29 @@ def accurate_enough(scores: pd.DataFrame, spec: TableSpec) -> dg.AssetCheckResul
         behind.max() <= margin,
         f"With {worst}, condensed rows {cost}; up to {100 * margin:g} points are in order.",
         **{f"{model}_behind": float(value) for model, value in behind.items()},
+    )
+
+
+def steady_quality(instance: dg.DagsterInstance, step: TableStep, scored: Mapping[str, Any]) -> dg.AssetCheckResult:
+    """Compare the AUC of models trained on condensed rows, from the metadata, with that of earlier evaluations."""
+    made = instance.fetch_materializations(step.key, _EVALUATIONS_COMPARED).records
+    earlier = [each.asset_materialization.metadata for each in made if each.asset_materialization is not None]
+    regressions = {}
+    for name in (name for name in scored if name.endswith("_condensed_auc")):
+        known = [float(each[name].value) for each in earlier if name in each]
+        if known:
+            regressions[name.removesuffix("_condensed_auc")] = min(known) - scored[name]
+    if not regressions:
+        return _warning("steady_quality", True, "There is no earlier evaluation.")
+    worst = max(regressions, key=lambda name: regressions[name])
+    lost = regressions[worst]
+    change = f"is {100 * lost:.1f} points below" if lost > 0 else "is not below"
+    return _warning(
+        "steady_quality",
+        lost <= _MAX_REGRESSION,
+        f"The AUC of {worst} on condensed rows {change} the lowest of the last {len(earlier)} evaluations; up to "
+        f"{100 * _MAX_REGRESSION:g} points are in order.",
+        **{f"{name}_lost": value for name, value in regressions.items()},
     )
 
 

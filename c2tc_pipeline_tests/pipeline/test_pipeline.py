@@ -202,9 +202,9 @@ def test_columns_are_traced_to_where_they_come_from(rig: Rig) -> None:
 def test_every_check_ran_and_none_failed_that_stops_a_table(rig: Rig) -> None:
     keys = rig.definitions.resolve_asset_graph().asset_check_keys
     assert {key.name for key in keys} == {
-        *("fits_schema", "label_drift", "few_repeated_rows", "near_bound", "accurate_enough")
+        *("fits_schema", "label_drift", "few_repeated_rows", "near_bound", "accurate_enough", "steady_quality")
     }
-    assert len(keys) == 2 + 3 * len(RATIOS)
+    assert len(keys) == 2 + 4 * len(RATIOS)
     for key in keys:
         (newest, *_) = rig.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
         assert newest.status.value in ("SUCCEEDED", "FAILED")

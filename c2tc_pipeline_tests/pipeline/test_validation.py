@@ -171,8 +171,23 @@ class TestWarnings:
             for verdict in result.get_asset_check_evaluations():
                 assert verdict.severity == dg.AssetCheckSeverity.WARN
                 verdicts.setdefault(verdict.check_name, []).append(verdict.passed)
+        steady = verdicts.pop("steady_quality")
+        assert all(steady), "there is nothing to compare with"
         assert set(verdicts) == {"few_repeated_rows", "near_bound", "accurate_enough"}
         assert not any(all(found) for found in verdicts.values()), verdicts
+
+    def test_a_delivery_from_which_models_learn_less(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        without_pictures(monkeypatch)
+        noise = TABLE.assign(outcome=TABLE["outcome"].sample(frac=1, random_state=0).to_numpy())
+        rig.change("people", ratios=[0.2])
+        found = []
+        for delivered in (TABLE, TABLE, noise):
+            rig.deliver("people", delivered)
+            assert rig.run("ingest", "people").success
+            found.append(check_of(rig.run("condense", "people|0.2"), "steady_quality"))
+        assert [verdict.passed for verdict in found] == [True, True, False]
+        assert found[-1].severity == dg.AssetCheckSeverity.WARN
+        assert max(value.value for value in found[-1].metadata.values()) > 0.02
 
     def test_repeated_rows_stop_where_that_is_wanted(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
         without_pictures(monkeypatch)
