@@ -13,7 +13,6 @@ import pytest
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.condensation.table import read_summary
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
-from c2tc_pipeline_tests.clustering.dask_cluster import running_cluster
 from c2tc_pipeline_tests.tools.command_line import Run, run_process, write_catalogue
 from c2tc_pipeline_tests.tools.made_tables import data_hashes, everything_below, mixed_table
 
@@ -64,14 +63,6 @@ def test_json_and_quiet(run: Run, people: Path) -> None:
     assert (result.exit_code, result.output) == (0, "")
 
 
-@pytest.mark.parametrize("suffix", [".csv.gz", ".parquet"])
-def test_formats(run: Run, suffix: str) -> None:
-    frame = mixed_table()
-    frame.to_parquet(f"t{suffix}") if suffix == ".parquet" else frame.to_csv(f"t{suffix}", index=False)
-    assert run("condense", f"t{suffix}", "--label", "outcome", "--rows", 6, "--out", "small").exit_code == 0
-    assert CondensedTable.load("small").class_rows == frame["outcome"].value_counts().sort_index().tolist()
-
-
 def test_options_reach_the_core(run: Run, people: Path) -> None:
     chosen = {"strings": "target", "numeric": "minmax", "allocation": "fipc", "gamma": 0.5, "representative": "medoid"}
     options = [part for name, value in chosen.items() for part in (f"--{name}", value)]
@@ -90,13 +81,6 @@ def test_notices_odd_labels_and_many_classes_are_shown(run: Run) -> None:
     assert "True 150 50 %" in printed
     pd.DataFrame({"x": np.arange(250) % 83 / 7, "kind": np.arange(250) % 25}).to_csv("t.csv", index=False)
     assert "… 5 others" in run("condense", "t.csv", "--label", "kind", "--rows", 50, "--out", "small").stdout
-
-
-def test_the_same_seed_gives_the_same_bytes(run: Run, people: Path) -> None:
-    for out, seed in (("one", 1), ("two", 1), ("three", 2)):
-        condense(run, "--ratio", 0.1, "--seed", seed, out=out)
-    assert data_hashes(Path("one")) == data_hashes(Path("two"))
-    assert data_hashes(Path("one"))["condensed.parquet"] != data_hashes(Path("three"))["condensed.parquet"]
 
 
 def test_cache_options(run: Run, tmp_path: Path) -> None:
@@ -130,22 +114,6 @@ def test_split(run: Run) -> None:
     frame.to_parquet("t.parquet")
     assert run(*arguments, "--out", "changed").exit_code == 0
     assert data_hashes(Path("changed")) == data_hashes(Path("small"))
-
-
-def test_split_with_a_role_for_the_only_column(run: Run) -> None:
-    pd.DataFrame({"id": range(200), "outcome": ["a", "b"] * 100}).to_csv("people.csv", index=False)
-    condense(run, "--split", "--role", "id=numeric")
-
-
-@pytest.mark.parametrize("split", [(), ("--split",)])
-def test_rows_without_a_label_are_counted(run: Run, split: tuple[str, ...]) -> None:
-    table = mixed_table(200)
-    table.loc[:20, "outcome"] = None
-    table.to_csv("people.csv", index=False)
-    condense(run, *split)
-    [notice] = [notice for notice in CondensedTable.load("small").notices if notice.kind == "missing_labels"]
-    assert notice.column == "outcome"
-    assert "21 rows" in notice.message
 
 
 def test_evaluate(run: Run, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +213,3 @@ def test_ascii_terminal(run: Run) -> None:
     assert done.returncode == 0, done.stderr
     assert b"caf\\xe9 \\u2192" in done.stdout
     assert files_in("small") == FILES
-
-
-@pytest.mark.faults
-def test_the_same_bytes_from_a_dask_cluster(run: Run, people: Path) -> None:
-    with running_cluster() as address:
-        for out, engine in ("here", "local"), ("there", address):
-            condense(run, "--engine", engine, "--no-cache", out=out)
-    assert data_hashes(Path("here")) == data_hashes(Path("there"))
-    assert Path("here/summary.json").read_bytes() == Path("there/summary.json").read_bytes()
