@@ -29,7 +29,7 @@ PEOPLE = {
     "source": "p.parquet",
     "label": "outcome",
     "ratios": [0.1, 0.05],
-    "evaluation": {"seeds": 1, "models": ["boosting"]},
+    "evaluation": {"seeds": 1, "models": ["logistic"]},
     # Real rows, so that a check has something to warn about.
     "settings": {"representative": "medoid"},
     "checks": {"repeated_rows": 0.0},
@@ -111,7 +111,7 @@ def test_results(two_runs: TwoRuns) -> None:
             "/".join(f"{100 * by_set[metric][kind]:.1f}" for kind in ("condensed", "random", "whole"))
             for metric in ("accuracy", "auc")
         ]
-        assert re.search(rf"{ratio} +{rows} +boosting +{shown[0]} +{shown[1]} +\S", printed), printed
+        assert re.search(rf"{ratio} +{rows} +logistic +{shown[0]} +{shown[1]} +\S", printed), printed
         assert len(CondensedTable.load(folder / repr(ratio))) == rows
         assert f"runs/results/people/{ratio}/condensed_original.parquet" in printed
     assert max(map(len, printed.splitlines())) <= 80
