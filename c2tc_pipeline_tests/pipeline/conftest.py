@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
+from c2tc_pipeline.pipeline import messages
 from c2tc_pipeline_tests.pipeline.live import Dashboard, Site, running_dashboard
 from c2tc_pipeline_tests.tools.browser import Page, open_page
 
@@ -29,3 +30,12 @@ def window() -> Iterator[Page]:
     """A browser's window, wide enough for the dashboard."""
     with open_page(width=1400, height=1000) as page:
         yield page
+
+
+@pytest.fixture
+def quick_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses between tries, and no targets but those of the test."""
+    monkeypatch.setattr(messages, "PAUSE_SECONDS", 0)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    for name in ("WEBHOOK_URL", "WEBHOOK_FORMAT", "SMTP_URL", "MAIL_TO", "MAIL_FROM", "UI_URL"):
+        monkeypatch.delenv(f"C2TC_{name}", raising=False)

@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import jobs, messages, sensors
+from c2tc_pipeline.pipeline import jobs, sensors
 from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE, accept
 from c2tc_pipeline.pipeline.jobs import CONDENSE, all_jobs
 from c2tc_pipeline.pipeline.sensors import (
@@ -34,6 +34,8 @@ from c2tc_pipeline_tests.storage.s3_server import BUCKET, SECRET, S3Server
 CANARY = "canary-token-91ce"
 
 Launched = dict[str, list[list[str]]]
+
+pytestmark = pytest.mark.usefixtures("quick_messages")
 
 
 class Watch:
@@ -371,11 +373,3 @@ def test_the_interval_of_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
 def webhook() -> Iterator[Webhook]:
     with running_webhook(f"hooks/{CANARY}") as webhook:
         yield webhook
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "PAUSE_SECONDS", 0)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    for name in ("C2TC_WEBHOOK_URL", "C2TC_UI_URL"):
-        monkeypatch.delenv(name, raising=False)
