@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -198,22 +197,14 @@ def test_the_stages_are_those_of_the_command(tmp_path: Path, bench: Bench) -> No
 
 def test_the_search_is_compared_with_both_references(tmp_path: Path, bench: Bench) -> None:
     rows = list(measure_search({"made": made_table(tmp_path).encoded}, bench, ratios=(0.05, 0.1)))
-    single, means = rows[:-4], rows[-4:]
-    assert len(single) == 2 * len(AUTHORS) * 4
-    for row in single:
+    assert len(rows) == 2 * len(AUTHORS) * 4 + 4
+    for row in rows[:-4]:
         complete(row)
         assert not row.at_least
-        assert row.objective is not None
-        assert row.reference_objective is not None
     # Without a cap and with one that no class reaches it is the same search.
-    objectives = {row.reference: row.reference_objective for row in single if row.ratio == 0.05}
+    objectives = {row.reference: row.reference_objective for row in rows[:-4] if row.ratio == 0.05}
     assert len(objectives) == 2
     assert len(set(objectives.values())) == 1
-    for mean in means:
-        named = [r for r in single if f"{r.what}, geometric mean" == mean.what and r.reference == mean.reference]
-        product = math.prod(row.times_faster or math.nan for row in named)
-        assert mean.times_faster == pytest.approx(product ** (1 / len(named)))
-        assert mean.aim
 
 
 def test_a_search_that_is_cut_off_is_a_lower_bound(tmp_path: Path) -> None:
@@ -325,18 +316,12 @@ def done() -> SpeedRun:
     return SpeedRun(to_frame(rows), MACHINE, SETTINGS)
 
 
-def test_the_document_says_what_holds(done: SpeedRun) -> None:
+def test_the_files_say_what_holds_and_have_pictures_of_comparisons(done: SpeedRun, tmp_path: Path) -> None:
     text = speed_markdown(done)
     lines = {line.split(" | ")[1]: line for line in text.splitlines() if line.startswith("| ") and "---" not in line}
     holds = {what: [cell.strip() for cell in line.split(" | ")][8] for what, line in lines.items()}
     assert (holds["optimal"], holds["all"], holds["ours"]) == ("yes", "no", "can't be judged")
     assert r"read\|it" in lines
-    for load in (None, 0.1, 1.9):
-        busy = dataclasses.replace(done, machine={**MACHINE, "load_before": load})
-        assert ("1.9 processes" in speed_markdown(busy)) is (load == 1.9)
-
-
-def test_the_files_have_pictures_of_comparisons(done: SpeedRun, tmp_path: Path) -> None:
     write_speed(done, tmp_path)
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"search", "whole"}
     assert (tmp_path / "figures/search.png").read_bytes()[:4] == b"\x89PNG"
@@ -344,7 +329,3 @@ def test_the_files_have_pictures_of_comparisons(done: SpeedRun, tmp_path: Path) 
     facts = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
     assert facts["machine"]["cores"] == 2
     assert "(figures/search.png)" in (tmp_path / "speed.md").read_text(encoding="utf-8")
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    write_speed(dataclasses.replace(done, rows=done.rows.iloc[:1]), bare)
-    assert not (bare / "figures").exists()
