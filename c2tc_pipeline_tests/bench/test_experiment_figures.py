@@ -18,11 +18,9 @@ from c2tc_pipeline.bench.reports.score_figures import (
 )
 from c2tc_pipeline.bench.reports.statistics import (
     p_value,
-    standings_table,
 )
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
 from c2tc_pipeline.bench.statistics.comparisons import rank_contenders
-from c2tc_pipeline.bench.statistics.runs import standings
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.exhibits import Exhibit
 from c2tc_pipeline.reports.picture import COLOURS, Picture
@@ -166,7 +164,7 @@ def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], named: str)
         draw()
 
 
-@pytest.mark.parametrize(("figure", "make"), [("seconds", overall), ("scaling", scaled), ("none", overall)])
+@pytest.mark.parametrize(("figure", "make"), [("seconds", overall), ("none", overall)])
 def test_seconds_that_nobody_finished_are_not_drawn(figure: str, make: Callable[[], pd.DataFrame]) -> None:
     scores = make().assign(fit_seconds=1.0)
     # A method that ran out of time took some.
@@ -174,17 +172,6 @@ def test_seconds_that_nobody_finished_are_not_drawn(figure: str, make: Callable[
     assert experiment_exhibits(figure, lost) == []
     drawn = experiment_exhibits(figure, scores.assign(condense_seconds=0.0), ["condense_seconds", "fit_seconds"])
     assert [exhibit.title[:14] for exhibit in drawn] == (["Seconds to fit"] if figure != "none" else [])
-
-
-def test_standings_are_counted_by_space_and_metric() -> None:
-    ours_behind = [runs("ours", [0.5, 0.5], table="b"), runs("random", [0.9, 0.9], table="b")]
-    label = [runs("ours", [0.7, 0.7], space="label"), runs("random", [0.7, 0.7], space="label")]
-    scores = together(runs("ours", [0.9, 0.9]), runs("random", [0.8, 0.8]), *ours_behind, *label)
-    # Macro-F1 sees the other order.
-    scores["macro_f1"] = 1 - scores["accuracy"]
-    found = pd.concat([standings(scores, metric) for metric in ("accuracy", "macro_f1")])
-    counts = standings_table(found).legend.split(" First:")[0]
-    assert counts.count("first 1, behind 1 of 2") == counts.count("tied 1 of 1") == 2
 
 
 def test_p_values_never_become_zero() -> None:
