@@ -90,8 +90,8 @@ def test_what_follows_refuses_a_bad_delivery_too_and_is_not_tried_again(rig: Rig
     assert not check_of(rig.make("raw_table", "people"), "fits_schema").passed
     result = rig.make("validated_table", "people")
     message = failure_of(result, "validated_table")
-    assert message.startswith("Table 'people' does not fit its schema: column 'amount' fails 'finite' in 2 values")
-    assert message.endswith("raise checks.baseline in the catalogue to accept the table as it is now.")
+    assert "column 'amount' fails 'finite' in 2 values" in message
+    assert "checks.baseline" in message
     assert tries_of(result, "validated_table") == 1
     assert rig.versions(*AFTER_RAW) == before
 
@@ -180,7 +180,7 @@ class TestWarnings:
         rig.change("people", ratios=[0.5], checks=strict)
         result = rig.run("condense", "people|0.5")
         message = failure_of(result, "condensed_table")
-        assert "condensed rows repeat a source row, more than the 0% that checks.repeated_rows allows" in message
+        assert "checks.repeated_rows" in message
         assert tries_of(result, "condensed_table") == 1
         assert not (rig.folder / "store" / "condensed_table").exists()
         # With enough rows behind each there is nothing to repeat.
