@@ -29,7 +29,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.blocks import Blocks, peek_table, read_table
-from c2tc_pipeline_tests.sources.kinds import to_delta, to_hive, to_iceberg, to_packed, to_parts
+from c2tc_pipeline_tests.sources.kinds import check_source, to_delta, to_hive, to_iceberg, to_packed, to_parts
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import data_hashes
@@ -135,39 +135,9 @@ def test_the_same_table_in_every_format(tmp_path: Path, kind: str) -> None:
     expected = frame.assign(since=frame["since"].astype("str")) if "jsonl" in kind else frame
     read = Blocks.of_source(address)
     pd.testing.assert_frame_equal(pd.concat(read.frames()), expected)
-    assert sorted(peek_table(address).columns) == sorted(frame.columns)
-    assert peek_table(address).rows in (None, len(frame))
-    source = open_source(address)
-    version = source.version()
-    assert version == open_source(address).version()
-    assert version.replace("-", "").isalnum()
-    assert len(version) <= 63
-    batches = list(source.batches(["year", "word"], rows=20))
-    assert {batch.schema for batch in batches} == {batches[0].schema}
-    assert batches[0].schema.names == ["year", "word"]
-    assert max(batch.num_rows for batch in batches) <= 20
-    assert [batch.num_rows for batch in source.batches(["year"], rows=10**6)] != []
-    assert sum(batch.num_rows for batch in source.batches(["year"])) == len(frame)
+    check_source(address, frame)
     told = [notice.kind for notice in read.notices]
     assert told == (["wrong_ending"] if " named " in kind and "csv.gz" not in kind else [])
-
-
-def test_condensing_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
-    found = {}
-    for kind in ("csv.zst", "jsonl", "excel", "hive csv", "delta"):
-        here = tmp_path / kind.replace(" ", "_")
-        here.mkdir()
-        address = FORMATS[kind](made_table(), here)
-        result = run(
-            "condense", address, "--label", "income", "--rows", 8, "--out", here / "out", "--quiet", "--no-cache"
-        )
-        assert result.exit_code == 0, result.output
-        found[kind] = data_hashes(here / "out")
-    # The encoder keeps that JSON's dates are text.
-    own = {"encoder/encoder.json"}
-    for kind, hashes in found.items():
-        differing = {name for name, digest in hashes.items() if digest != found["csv.zst"][name]}
-        assert differing == (own if kind == "jsonl" else set()), kind
 
 
 def test_new_commits_are_new_versions(tmp_path: Path) -> None:
