@@ -23,9 +23,7 @@ from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME, load_encoder, save_encoder, without_unused_strings
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, QUICK, encoder_name, mixed_table, new_rows
-
-each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
+from c2tc_pipeline_tests.encoding.mixed_tables import QUICK, each_encoder, mixed_table, new_rows
 
 
 def saved(encoder: TableEncoder, directory: Path) -> TableEncoder:
