@@ -12,8 +12,8 @@ from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
 from c2tc_pipeline_tests.tools.made_tables import everything_below
 
 
-def assert_refused(run: Run, arguments: list[str], mentioned: str) -> None:
-    """Expect one sentence on stderr that mentions what is wrong, exit code 2, and the folder as it was."""
+def assert_refused(run: Run, arguments: list[str], mentioned: str) -> str:
+    """Expect one sentence on stderr that mentions what is wrong, exit code 2, and the folder as it was; return it."""
     before = everything_below(Path())
     result = run(*arguments)
     assert result.exit_code == 2, result.output
@@ -25,6 +25,7 @@ def assert_refused(run: Run, arguments: list[str], mentioned: str) -> None:
     assert not re.search(r"[.?!] [A-Z]", sentence), "more than one sentence"
     assert mentioned in sentence
     assert everything_below(Path()) == before
+    return sentence
 
 
 @pytest.mark.parametrize(
