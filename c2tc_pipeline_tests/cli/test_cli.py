@@ -171,19 +171,6 @@ def test_catalogue(run: Run) -> None:
     ]
 
 
-def test_equal_rows_stay_on_one_side_of_the_split(run: Run) -> None:
-    split = {"group_duplicates": True}
-    tables = {name: {"source": "p.parquet", "label": "outcome"} for name in ("loose", "grouped")}
-    write_catalogue(loose=tables["loose"], grouped={**tables["grouped"], "split": split})
-    pd.concat([mixed_table(100)] * 3, ignore_index=True).to_parquet("data/p.parquet")
-    sides = {}
-    for name in tables:
-        assert run("condense", "--table", name, "--out", name, "--split", "--ratio", 0.1).exit_code == 0
-        split_frame = pd.read_parquet(f"{name}/split.parquet")
-        sides[name] = split_frame["side"].groupby(split_frame["source_row"] % 100).nunique().max()
-    assert sides["grouped"] == 1 < sides["loose"]
-
-
 def test_the_catalogue_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed_table(60).to_parquet("data.parquet")
     write_catalogue(mine={"source": "../data.parquet", "label": "outcome", "ratios": [0.1]})
