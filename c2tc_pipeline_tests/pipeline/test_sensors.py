@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import dagster as dg
-import fsspec
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
@@ -26,10 +24,8 @@ from c2tc_pipeline.pipeline.sensors import (
 )
 from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, steps_named
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.pipeline.live import Webhook, running_webhook
 from c2tc_pipeline_tests.pipeline.toy_pipeline import changed, record, record_all, toy_catalogue, toy_definitions
-from c2tc_pipeline_tests.storage.s3_server import BUCKET, SECRET, S3Server
 
 CANARY = "canary-token-91ce"
 
@@ -267,11 +263,6 @@ def test_what_fails_is_tried_again_and_holds_up_neither_other_ratios_nor_other_t
     assert automation.tick() == {"condense_job": [["adult"]]}
 
 
-def test_a_table_never_ingested_is_left_to_its_source(tmp_path: Path) -> None:
-    automation = Watch(toy_catalogue(tmp_path, "adult"), automation_sensor)
-    assert automation.ticks(2) == [{}, {}]
-
-
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A catalogue file, which no process has accepted."""
@@ -332,30 +323,6 @@ def test_a_changed_catalogue_is_reloaded_and_a_wrong_one_reported_once(
     tick()
     assert webhook.paths.count("/graphql") == 1, "it is asked once"
     assert "reloadWorkspace" in webhook.received[-1]["query"]
-
-
-def test_a_source_on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3_server: S3Server) -> None:
-    filesystem = fsspec.get_filesystem_class("s3")
-    for name, value in s3_server.environment.items():
-        monkeypatch.setenv(name, value)
-    filesystem.clear_instance_cache()
-    files = fsspec.filesystem("s3", **vars(s3_server.access), skip_instance_cache=True)
-    here, absent = (f"s3://{BUCKET}/{uuid.uuid4().hex}/t.csv" for _ in range(2))
-    files.pipe_file(here, b"x,y\n1,1\n")
-    sources = {"here": here, "absent": absent}
-    specs = {name: TableSpec(name=name, source=source, label="y") for name, source in sources.items()}
-    watch = Watch(Catalogue(tmp_path / "catalog.yaml", specs))
-    here_too: Launched = {"condense_job": [["here"]]}
-    assert watch.ticks(2) == [{}, here_too]
-    watch.ingested("here")
-    # Put again with the same bytes, then with others.
-    files.pipe_file(here, b"x,y\n1,1\n")
-    assert watch.ticks(2) == [{}, {}]
-    assert absent in watch.skipped
-    files.pipe_file(here, b"x,y\n1,0\n")
-    assert watch.ticks(3) == [{}, here_too, {}]
-    filesystem.clear_instance_cache()
-    assert SECRET not in f"{watch.cursor}{watch.requests}"
 
 
 def test_the_interval_of_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
