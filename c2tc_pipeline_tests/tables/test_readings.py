@@ -198,15 +198,6 @@ def test_new_rows_and_files_are_read_as_when_it_was_fitted(tmp_path: Path) -> No
     assert kept.original["age"].dtype == "str"
 
 
-def test_csv_and_other_sources_mean_the_same(run: Run, tmp_path: Path) -> None:
-    frame = people()
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.to_parquet(tmp_path / "t.parquet")
-    tables = [learn_table(Blocks.of_source(tmp_path / name), label="income") for name in ("t.csv", "t.parquet")]
-    assert tables[0].roles == tables[1].roles
-    pd.testing.assert_frame_equal(tables[0].read("train"), tables[1].read("train"))
-
-
 def test_tables_larger_than_memory_are_read_alike(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people().to_csv(tmp_path / "t.csv", index=False)
     people().to_parquet(tmp_path / "t.parquet")
