@@ -123,18 +123,3 @@ def test_the_cache_is_hit_and_changes_no_byte(tmp_path: Path, table: CondensedTa
     assert table.summary["cache_hits"]["loss_curves"] is None
     hashes = [data_hashes(t.save(tmp_path / f"{i}")) for i, t in enumerate((table, first, second))]
     assert hashes[0] == hashes[1] == hashes[2]
-
-
-def test_a_damaged_cache_is_reported_and_not_trusted(tmp_path: Path, table: CondensedTable) -> None:
-    small_table(cache_dir=tmp_path / "cache")
-    damaged = [path for path in (tmp_path / "cache").rglob("*") if path.suffix in (".safetensors", ".npz")]
-    assert len(damaged) == 2
-    for path in damaged:
-        content = bytearray(path.read_bytes())
-        content[-5] ^= 1
-        path.write_bytes(content)
-    repaired = small_table(cache_dir=tmp_path / "cache")
-    assert sum("damaged" in str(notice) for notice in repaired.notices) == 2
-    assert repaired.summary["cache_hits"] == {"autoencoder": False, "loss_curves": False}
-    assert data_hashes(repaired.save(tmp_path / "repaired")) == data_hashes(table.save(tmp_path / "fresh"))
-    assert all(small_table(cache_dir=tmp_path / "cache").summary["cache_hits"].values())
