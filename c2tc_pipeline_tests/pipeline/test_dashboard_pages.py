@@ -25,12 +25,6 @@ STEPS = [step_of(name, None if name in OVER_ALL else CELL if name in BY_RATIO el
 CONDENSED = TableStep(TABLE, "condensed_table", 0.1)
 LOADED = "[...document.images].filter(image => image.naturalWidth > 0)"
 STALENESS = "{ assetNodes { assetKey { path } staleStatus } }"
-NIGHT = """mutation ($schedule: ScheduleSelector!) {
-  scheduleDryRun(selectorData: $schedule, timestamp: 1800000000) {
-    ... on PythonError { message }
-    ... on DryRunInstigationTick { evaluationResult { runRequests { runKey } error { message } } }
-  }
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -103,18 +97,6 @@ def test_the_checks_of_an_asset_are_listed(page: Page, dashboard: Dashboard) -> 
 def test_nothing_looks_out_of_date_after_a_run(dashboard: Dashboard) -> None:
     nodes = {tuple(node["assetKey"]["path"]): node["staleStatus"] for node in dashboard.ask(STALENESS)["assetNodes"]}
     assert nodes == dict.fromkeys((tuple(step.key.path) for step in STEPS), "FRESH")
-
-
-@pytest.mark.parametrize("job", ["condense", "report", "leaderboard"])
-def test_the_schedules_have_nothing_to_do_after_a_run(dashboard: Dashboard, job: str) -> None:
-    schedule = {
-        "scheduleName": f"{job}_nightly",
-        "repositoryName": "__repository__",
-        "repositoryLocationName": "c2tc_pipeline.definitions",
-    }
-    tick = dashboard.ask(NIGHT, schedule=schedule)["scheduleDryRun"]
-    assert tick["evaluationResult"]["error"] is None, tick
-    assert tick["evaluationResult"]["runRequests"] == []
 
 
 def living(group: int) -> list[psutil.Process]:
