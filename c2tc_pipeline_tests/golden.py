@@ -1,4 +1,4 @@
-"""Digests of condensed tables: changed results need a raised algorithm version.
+"""Digests of condensed tables and of the rows drawn from them: changed results need a raised algorithm version.
 
 ``python -m c2tc_pipeline_tests.golden`` prints the digests of the present code; ``--write`` records them in
 ``golden.json``, and refuses where a digest changed and no version did.
@@ -107,9 +107,9 @@ def digests() -> dict[str, dict[str, str]]:
                 "allocation": _sha256(np.asarray(small.allocation.counts, dtype=np.int64)),
                 "deviations": _sha256(_rounded(small.spread.deviation)),
                 "encoder": _sha256(_rounded(small.encoder.transform(frame))),
-                "original": hashlib.sha256(
-                    small.original.to_json(orient="split", date_format="iso", date_unit="ns").encode()
-                ).hexdigest(),
+                "original": _sha256_of_frame(small.original),
+                "drawn": _sha256_of_frame(_drawn(small, "original")),
+                "drawn encoded": _sha256(_rounded(_drawn(small, "encoded").drop(columns=label))),
             }
     return found
 
@@ -129,6 +129,13 @@ def _untrained(chosen: dict[str, Any]) -> Any:
 
     own = {name: value for name, value in chosen.items() if name in ("strings", "numeric", "random_state")}
     return HybridEncoder(**own, learning_rate=1e-12, device="cpu")
+
+
+def _drawn(small: Any, space: str) -> pd.DataFrame:
+    """Return the rows that are drawn with a fixed seed, with label and weight; numbers to the fourth decimal."""
+    from c2tc_pipeline.condensation.expand import expanded_frame
+
+    return expanded_frame(small, 200, space=space, random_state=0).round(4)
 
 
 def _rounded(values: Any) -> np.ndarray:
@@ -154,12 +161,16 @@ def versions() -> dict[str, str]:
     """Return the version of every algorithm whose results the digests cover."""
     from c2tc_pipeline.pipeline.versioning import ALGORITHM_VERSIONS
 
-    covered = ("validated_table", "encoder", "encoded_table", "cluster_allocation", "condensed_table")
+    covered = ("validated_table", "encoder", "encoded_table", "cluster_allocation", "condensed_table", "training_rows")
     return {asset: ALGORITHM_VERSIONS[asset] for asset in covered}
 
 
 def _sha256(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _sha256_of_frame(frame: pd.DataFrame) -> str:
+    return hashlib.sha256(frame.to_json(orient="split", date_format="iso", date_unit="ns").encode()).hexdigest()
 
 
 def _write() -> None:

@@ -66,18 +66,8 @@ def test_a_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path)
     assert Path(imported).is_relative_to(site)
     assert "condense" in run(home / "bin" / "c2tc", "--help", cwd=here)
     mixed_table().to_csv(here / "people.csv", index=False)
-    run(
-        home / "bin" / "c2tc",
-        "condense",
-        "people.csv",
-        "--label",
-        "outcome",
-        "--ratio",
-        "0.05",
-        "--out",
-        "small",
-        cwd=here,
-    )
+    command = ["condense", "people.csv", "--label", "outcome", "--ratio", "0.05", "--out", "small"]
+    run(home / "bin" / "c2tc", *command, cwd=here)
     assert (here / "small" / "report.html").is_file()
     assert "overall" in run(home / "bin" / "c2tc", "bench", cwd=here)
     run(python, "-m", "compileall", "-q", site / PACKAGE.name, cwd=here)

@@ -6,7 +6,6 @@ import ast
 import json
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,14 +56,6 @@ def run_python(code: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_every_file_that_the_package_reads_is_installed_with_it() -> None:
-    settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = settings["tool"]["setuptools"]["package-data"][PACKAGE.name]
-    installed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
-    files = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
-    assert files == installed
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if (PACKAGE / room).is_dir()])

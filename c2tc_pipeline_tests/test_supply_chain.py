@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from c2tc_pipeline_tests.tools.audit import CONSTRAINTS, audit
+from c2tc_pipeline_tests.tools.serving import serving
 
 ROOT = CONSTRAINTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -103,12 +103,8 @@ def database(vulnerable: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1/query"
-        server.shutdown()
-        thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"http://127.0.0.1:{port}/v1/query"
 
 
 @pytest.fixture

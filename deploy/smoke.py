@@ -45,7 +45,7 @@ class Arrived:
 def smoke(layout: Layout, patience: float, report: Callable[[str], object]) -> Arrived:
     """Make all assets of a running stack; raise RuntimeError if a run fails or an outcome is missing."""
     newest, since = _newest_event(layout), time.monotonic()
-    wanted = _wanted(layout)
+    wanted = partitions_to_make(layout)
     backfill = _launch(layout, wanted)
     report(f"Backfill {backfill} makes {sum(map(len, wanted.values()))} partitions of {len(wanted)} assets.")
     _wait(layout, backfill, patience)
@@ -57,7 +57,8 @@ def smoke(layout: Layout, patience: float, report: Callable[[str], object]) -> A
     return Arrived(events, verified_files(layout, sum(map(len, wanted.values()))), seconds)
 
 
-def _wanted(layout: Layout) -> Partitions:
+def partitions_to_make(layout: Layout) -> Partitions:
+    """Return the partitions of all assets that the dashboard lists."""
     data = probes.ask(layout, _ASSETS, seconds=60.0)
     if not data:
         raise InputError("The dashboard does not answer; check the stack with: python -m deploy check.")
@@ -98,13 +99,13 @@ def _wait(layout: Layout, backfill: str, patience: float) -> None:
 
 
 def _newest_event(layout: Layout) -> int:
-    [[newest]] = _query(layout, "SELECT coalesce(max(id), 0) FROM event_logs", ())
+    [[newest]] = query(layout, "SELECT coalesce(max(id), 0) FROM event_logs", ())
     return int(newest)
 
 
 def _events(layout: Layout, after: int) -> Partitions:
     """Return the partitions of each asset that were materialised, read from the database without Dagster's help."""
-    rows = _query(
+    rows = query(
         layout,
         "SELECT asset_key, partition FROM event_logs WHERE dagster_event_type = 'ASSET_MATERIALIZATION' AND id > %s",
         (after,),
@@ -115,7 +116,8 @@ def _events(layout: Layout, after: int) -> Partitions:
     return found
 
 
-def _query(layout: Layout, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def query(layout: Layout, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query of the stack's database."""
     connection = probes.admin(layout, layout.addresses["C2TC_POSTGRES_DATABASE"])
     try:
         with connection.cursor() as cursor:

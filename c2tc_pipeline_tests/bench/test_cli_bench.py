@@ -97,11 +97,3 @@ def test_speed_is_measured_and_written(run: Run) -> None:
     again = run("bench", *asked, "--quiet")
     assert again.exit_code == 0
     assert again.output == ""
-
-
-def test_a_directory_of_somebody_else_is_not_touched(run: Run, mine: list[str]) -> None:
-    Path("mine").mkdir()
-    Path("mine/thesis.txt").write_text("years of work")
-    result = run("bench", *mine, "--out", "mine")
-    assert result.exit_code == 2
-    assert Path("mine/thesis.txt").read_text() == "years of work"

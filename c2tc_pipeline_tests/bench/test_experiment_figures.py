@@ -17,15 +17,10 @@ from c2tc_pipeline.bench.reports.score_figures import (
     scores_by_setting,
 )
 from c2tc_pipeline.bench.reports.statistics import (
-    comparisons_table,
     p_value,
-    pooled_table,
-    ranking_table,
-    standings_table,
 )
 from c2tc_pipeline.bench.reports.time_figures import seconds_by_size, seconds_by_table
-from c2tc_pipeline.bench.statistics.comparisons import compare, pool, rank_contenders
-from c2tc_pipeline.bench.statistics.runs import standings
+from c2tc_pipeline.bench.statistics.comparisons import rank_contenders
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.exhibits import Exhibit
 from c2tc_pipeline.reports.picture import COLOURS, Picture
@@ -169,7 +164,7 @@ def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], named: str)
         draw()
 
 
-@pytest.mark.parametrize(("figure", "make"), [("seconds", overall), ("scaling", scaled), ("none", overall)])
+@pytest.mark.parametrize(("figure", "make"), [("seconds", overall), ("none", overall)])
 def test_seconds_that_nobody_finished_are_not_drawn(figure: str, make: Callable[[], pd.DataFrame]) -> None:
     scores = make().assign(fit_seconds=1.0)
     # A method that ran out of time took some.
@@ -177,42 +172,6 @@ def test_seconds_that_nobody_finished_are_not_drawn(figure: str, make: Callable[
     assert experiment_exhibits(figure, lost) == []
     drawn = experiment_exhibits(figure, scores.assign(condense_seconds=0.0), ["condense_seconds", "fit_seconds"])
     assert [exhibit.title[:14] for exhibit in drawn] == (["Seconds to fit"] if figure != "none" else [])
-
-
-def test_the_statistics_are_told_in_tables() -> None:
-    scores = overall()
-    comparisons = compare(scores)
-    ranking = rank_contenders(scores, "accuracy")
-    told = {
-        "compare": comparisons_table(comparisons).markdown(),
-        "pool": pooled_table(pool(comparisons)).markdown(),
-        "ranks": ranking_table(ranking).markdown(),
-        "standings": standings_table(standings(scores, "accuracy")).markdown(),
-    }
-    assert (
-        "| adult | 1 % | mlp | hcfe | mtt | accuracy | 0 | — | 0 : 0 | — | — | no finished run: OOT |"
-        in told["compare"]
-    )
-    assert "| adult | 0.1 % | mlp | hcfe | random | accuracy | 2 | +10.0 | 2 : 0 |" in told["compare"]
-    assert "\\<b\\>\\$x\\_1\\$ \\& co" in told["compare"]
-    assert "| hcfe | random | accuracy | 4 | 0 | +10.0 | +10.0 | 4 : 0 |" in told["pool"]
-    assert "| ours | 1.00 | 0 |" in told["ranks"]
-    assert "2 units left out" in told["ranks"]
-    assert "hcfe, accuracy: first 4 of 4." in told["standings"]
-    assert rank_exhibit(ranking, "accuracy").alternative.startswith("Mean ranks over 2 units: ours 1.00, herding 2.00")
-
-
-def test_standings_are_counted_by_space_and_metric() -> None:
-    ours_behind = [runs("ours", [0.5, 0.5], table="b"), runs("random", [0.9, 0.9], table="b")]
-    label = [runs("ours", [0.7, 0.7], space="label"), runs("random", [0.7, 0.7], space="label")]
-    scores = together(runs("ours", [0.9, 0.9]), runs("random", [0.8, 0.8]), *ours_behind, *label)
-    # Macro-F1 sees the other order.
-    scores["macro_f1"] = 1 - scores["accuracy"]
-    found = pd.concat([standings(scores, metric) for metric in ("accuracy", "macro_f1")])
-    assert standings_table(found).legend.startswith(
-        "hcfe, accuracy: first 1, behind 1 of 2; label, accuracy: tied 1 of 1; "
-        "hcfe, macro-F1: first 1, behind 1 of 2; label, macro-F1: tied 1 of 1. First:"
-    )
 
 
 def test_p_values_never_become_zero() -> None:

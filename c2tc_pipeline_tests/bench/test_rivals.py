@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_rows(name: str) -> None:
     assert np.array_equal(one, other) == (name in ("herding", "k_center"))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ["herding", "cluster_centroids"])
 def test_frames_come_back_as_frames(name: str) -> None:
     X, y = rows_and_classes()
     frame = pd.DataFrame(X.astype(np.float32), columns=list("abcd"), index=pd.Index(range(900, 1020)))

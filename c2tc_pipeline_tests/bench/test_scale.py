@@ -7,14 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from c2tc_pipeline.bench import scale
 from c2tc_pipeline.bench.scale import (
-    CLASS_SHARES,
-    LABEL,
     ScaleCheck,
     ScaleRun,
     check_scale,
@@ -23,7 +20,6 @@ from c2tc_pipeline.bench.scale import (
     write_synthetic_table,
 )
 from c2tc_pipeline_tests.tools.command_line import Run
-from c2tc_pipeline_tests.tools.made_tables import inferred_roles
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are enforced on Linux")
 
@@ -63,24 +59,6 @@ def test_a_smaller_table_is_the_beginning_of_a_larger_one(tmp_path: Path, monkey
     assert synthetic_part(300, 0).equals(small)
     assert not synthetic_part(300, 1).equals(small)
     assert not synthetic_part(300, 0, seed=1).equals(small)
-
-
-def test_columns_are_of_all_kinds_with_gaps_and_tails_and_classes_are_skewed() -> None:
-    frame = synthetic_part(40_000, 0).to_pandas()
-    roles = {name: role.role.value for name, role in inferred_roles(frame, LABEL).items()}
-    assert len(roles) == 20
-    assert {role: list(roles.values()).count(role) for role in set(roles.values())} == {
-        "numeric": 10,
-        "code": 5,
-        "string": 5,
-    }
-    assert (frame.isna().sum() > 0).sum() >= 8
-    assert frame["speed"].max() > 50 * frame["speed"].median()
-    shares = frame[LABEL].value_counts(normalize=True)
-    np.testing.assert_allclose(np.sort(shares)[::-1], CLASS_SHARES, atol=0.01)
-    # The mean of a column tells classes apart by a good part of its spread.
-    ages = frame.groupby(LABEL)["age"].mean()
-    assert np.ptp(ages) > 0.3 * frame["age"].std()
 
 
 def measured(rows: int, way: str, seconds: float, memory: int, objective: float) -> ScaleRun:

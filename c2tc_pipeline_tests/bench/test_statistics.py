@@ -315,18 +315,6 @@ def test_every_model_of_every_condensation_is_a_pair_in_the_papers_test() -> Non
     assert found["runs_p"] == pytest.approx(scipy.stats.ttest_rel(ours.ravel(), theirs.ravel()).pvalue)
 
 
-def test_the_whole_table_of_a_variant_is_no_contender_either() -> None:
-    scores = together(
-        *(runs(m, [a, a], variant="10:1") for m, a in (("ours", 0.8), ("random", 0.7))),
-        # As if the whole table had been run at the same ratio.
-        runs("whole", [0.9, 0.9], variant="10:1"),
-    )
-    assert list(rank_contenders(scores, "accuracy").mean_ranks) == ["ours (10:1)", "random (10:1)"]
-    found = standings(scores, "accuracy", ours="ours (10:1)").iloc[0]
-    assert (found["best"], found["standing"]) == ("ours (10:1)", "first")
-    assert compare(scores, metrics=["accuracy"], ours="ours (10:1)")["rival"].tolist() == ["random (10:1)"]
-
-
 def test_exponents() -> None:
     assert fitted_exponent([10, 100, 1000], [5, 50, 500]) == pytest.approx(1.0)
     noisy = [3 * x**1.5 * f for x, f in zip([1, 2, 4, 8], [1.1, 0.9, 0.95, 1.05], strict=True)]

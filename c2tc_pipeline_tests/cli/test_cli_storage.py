@@ -14,7 +14,7 @@ from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import publish as publish_folder
-from c2tc_pipeline_tests.storage.places import Place, data_path, die_before_manifest, leftovers, publish
+from c2tc_pipeline_tests.storage.places import data_path, die_before_manifest, leftovers, publish
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import everything_below
 
@@ -115,24 +115,3 @@ def test_gc(run: Run) -> None:
     done = run("gc", "--keep", "1", "--older-than", "0")
     assert store.versions("word/people") == [2, 3]
     assert run("verify").exit_code == 0
-
-
-def test_s3(run: Run, s3_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in s3_place.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("C2TC_STORAGE", s3_place.root)
-    published = publish(s3_place.store, "first", "word/people")
-    die_before_manifest(s3_place.store, "word/people")
-    publish(s3_place.store, "second", "word/people")
-    assert run("verify").output.startswith("2 artefacts, 4 files")
-    for command in ("verify", "gc"):
-        assert run(command, "--storage", f"{s3_place.root}-stoer").exit_code == 2
-    done = run("gc", "--older-than", "0", "--keep", "1")
-    assert "2 leftovers" in done.output
-    assert run("verify").exit_code == 0
-    newest = s3_place.store.published("word/people", 2)
-    assert published.writer != newest.writer
-    s3_place.overwrite(data_path(newest, "a.txt"), b"harmed")
-    done = run("verify")
-    assert done.exit_code == 1
-    assert f"{s3_place.root}/{data_path(newest, 'a.txt')}" in done.output

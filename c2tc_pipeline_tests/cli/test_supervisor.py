@@ -112,20 +112,6 @@ def test_what_ends_is_started_again_after_a_growing_pause_and_its_children_are_k
     assert [line.split()[-2] for line in ends] == ["0.01", "0.02"]
 
 
-def test_a_stale_service_is_ended_in_order_and_started_again(tmp_path: Path) -> None:
-    answers = iter([False, True])
-    stale = service("a", tmp_path, is_stale=lambda _: next(answers, False))
-    with supervised(tmp_path, [], stale) as supervisor:
-        [before] = supervisor.processes()
-
-        def wait(_: float) -> None:
-            if len(children(tmp_path, "a")) == 2:
-                raise Ended
-
-        watch(supervisor, wait)
-        assert list(supervisor.processes()) != [before]
-
-
 def test_a_service_that_does_not_start_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
     failing = service("a", tmp_path, "import sys; sys.exit('no such port')")
     with (

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits
 
-from c2tc_pipeline import Condenser
 from c2tc_pipeline.clustering import dask_engine, rows
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.engines import open_engine
@@ -67,15 +64,6 @@ def test_rows_that_do_not_fit_are_read_again(
         assert all(isinstance(block, rows.RowBlock) for block in placed)
         there = ClassKMeans(X, CPU, engine).cluster(20)
     assert as_bytes(there) == as_bytes(ClassKMeans(X, CPU).cluster(20))
-
-
-def test_a_condenser_on_a_cluster(cluster: str) -> None:
-    X, y = make_classification(12_000, weights=[0.8], random_state=0)
-    one, other = (
-        Condenser(0.005, gamma="auto", device="cpu", engine=engine).fit_resample(X, y)[0]
-        for engine in ("local", cluster)
-    )
-    assert one.tobytes() == other.tobytes()
 
 
 def test_clusters_that_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,9 +129,3 @@ def test_the_same_bytes_on_two_threads(cluster: str, cut_at: Callable[[int], Non
             for on in ((), (engine,))
         )
     assert there == here
-
-
-def test_an_unknown_blas_counts_as_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As on macOS, where numpy uses a library that threadpoolctl does not know.
-    monkeypatch.setattr(dask_engine, "threadpool_info", lambda: [])
-    assert dask_engine.DaskEngine(MagicMock(), "dask://nowhere:1")._blas_threads == 1

@@ -163,7 +163,7 @@ def fingerprint(found: CacheLookup[list[LossCurve]]) -> list[Any]:
     ]
 
 
-def test_a_second_call_hits_and_is_equal_to_the_bit_and_damage_is_repaired(tmp_path: Path) -> None:
+def test_a_second_call_hits_and_is_equal_to_the_bit(tmp_path: Path) -> None:
     cache = ContentCache(tmp_path)
     ticks: list[tuple[int, int]] = []
     fresh = measure(cache, progress=lambda done, total: ticks.append((done, total)))
@@ -171,12 +171,6 @@ def test_a_second_call_hits_and_is_equal_to_the_bit_and_damage_is_repaired(tmp_p
     assert (fresh.hit, again.hit, uncached.hit) == (False, True, False)
     assert fingerprint(fresh) == fingerprint(again) == fingerprint(uncached)
     assert ticks == [(1, 2), (2, 2)]
-    for name in ("curves.json", "seeds.npz"):
-        (path,) = tmp_path.rglob(name)
-        path.write_bytes(path.read_bytes()[:-20])
-        repaired = measure(cache)
-        assert (repaired.hit, repaired.damaged, measure(cache).hit) == (False, True, True)
-        assert fingerprint(repaired) == fingerprint(fresh)
 
 
 CELL = mixture(400, seed=1)

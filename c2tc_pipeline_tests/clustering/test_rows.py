@@ -20,7 +20,7 @@ from c2tc_pipeline.clustering import rows
 from c2tc_pipeline.clustering.equal_rows import find_few_distinct
 from c2tc_pipeline.clustering.lloyd import ClassClusters, lloyd
 from c2tc_pipeline.clustering.rows import RowSource, SpillFile, cut_blocks, lookup, release_pages, row_array, unspill
-from c2tc_pipeline.condensation.clusters import Clusters, _largest_first
+from c2tc_pipeline.condensation.clusters import Clusters
 from c2tc_pipeline.storage.hashing import hash_array
 from c2tc_pipeline_tests.clustering.mixtures import CPU, as_bytes, mixture
 from c2tc_pipeline_tests.storage.places import Place
@@ -110,7 +110,7 @@ def test_rows_with_a_copy_elsewhere_are_read_here() -> None:
 
 def clustered(X: np.ndarray) -> tuple[ClassClusters, np.ndarray]:
     """Cluster rows as a class, and join it with another class of the same rows."""
-    result = _largest_first(lloyd(CPU, cut_blocks(RowSource.of(X)), np.array(X[:8]), max_iter=3, tol=0))
+    result = lloyd(CPU, cut_blocks(RowSource.of(X)), np.array(X[:8]), max_iter=3, tol=0)
     edges = np.array([0, len(X), 2 * len(X)])
     return result, Clusters.joined(None, edges, [result, result]).labels  # type: ignore[arg-type]
 

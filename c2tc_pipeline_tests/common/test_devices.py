@@ -6,13 +6,12 @@ import contextlib
 import contextvars
 import weakref
 
-import numpy as np
 import pytest
 import torch
 
 from c2tc_pipeline.common.devices import Fallback, Place, on_device, resolve_device, watch_fallbacks
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline_tests.tools.faults import LADDERS, MESSAGE, Always, Memory, expected_fallbacks, pretended_devices
+from c2tc_pipeline_tests.tools.faults import LADDERS, MESSAGE, Always, Memory, expected_fallbacks
 
 
 def have(monkeypatch: pytest.MonkeyPatch, *devices: str) -> None:
@@ -167,11 +166,3 @@ def test_watches_are_per_context() -> None:
     with watch_fallbacks() as here:
         apart.run(fall)
     assert here == []
-
-
-def test_simulated_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pretended_devices(monkeypatch):
-        moved = torch.nn.Linear(2, 1).to("cuda")(torch.zeros(3, 2, device="cuda"))
-        assert moved.to("cuda").shape == (3, 1)
-        assert resolve_device("auto") == "cuda"
-    assert np.asarray(moved.detach()).shape == (3, 1)

@@ -64,10 +64,9 @@ def test_an_allocator_object() -> None:
     np.testing.assert_array_equal(given.fit_resample(X, y)[0], named.fit_resample(X, y)[0])
 
 
-@pytest.mark.parametrize("gamma", [0, 0.5, 1])
-def test_a_given_gamma_is_used_and_recorded(gamma: float) -> None:
-    small = condense(mixed_table(150), "outcome", rows=12, gamma=gamma)
-    assert small.allocation.gamma == small.summary["gamma"] == gamma
+def test_a_given_gamma_is_used_and_recorded() -> None:
+    small = condense(mixed_table(150), "outcome", rows=12, gamma=0.5)
+    assert small.allocation.gamma == small.summary["gamma"] == 0.5
     assert small.summary["gamma_scores"] == []
 
 
@@ -82,7 +81,7 @@ def test_gamma_favours_small_classes() -> None:
     assert counts[1.0][1] > counts[0.0][1]
 
 
-@pytest.mark.parametrize(("allocation", "with_validation"), [*zip(ALLOCATORS, [True, False] * 2, strict=True)])
+@pytest.mark.parametrize(("allocation", "with_validation"), [("hfils", True), ("fipc", False)])
 def test_auto_gamma(allocation: str, with_validation: bool) -> None:
     frame = mixed_table(400, seed=1)
     held = mixed_table(100, seed=2) if with_validation else None

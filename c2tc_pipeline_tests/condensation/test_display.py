@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-import c2tc_pipeline
 from c2tc_pipeline import condense
 from c2tc_pipeline_tests.reports.page_parser import Page
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
@@ -39,7 +38,3 @@ def test_the_card_escapes_what_comes_from_the_table() -> None:
     card = small._repr_html_()
     assert not {"script", "img", "i"} & set(Page(card).tags)
     assert "&lt;b&gt;yes&lt;/b&gt;" in card
-
-
-def test_public_names_are_listed() -> None:
-    assert set(c2tc_pipeline.__all__) <= set(dir(c2tc_pipeline))

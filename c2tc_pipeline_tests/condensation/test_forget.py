@@ -194,7 +194,7 @@ def test_below_the_minimum_neighbours_of_the_class_are_joined() -> None:
 def test_a_class_below_the_minimum_is_refused() -> None:
     frame = mixed_table(60, classes=2).assign(outcome=["rare"] * 6 + ["usual"] * 54)
     small = condense(frame, "outcome", 0.05, min_rows_per_condensed_row=5)
-    with pytest.raises(InputError, match="Class 'rare' would be left with 4 rows, fewer than"):
+    with pytest.raises(InputError, match=r"'rare'.* 4 rows"):
         forget_rows(small, frame, np.array([0, 1]))
 
 

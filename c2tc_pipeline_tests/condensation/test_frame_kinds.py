@@ -120,11 +120,12 @@ def test_columns_come_back_in_their_types(
 def test_columns_of_all_types_can_be_saved(representative: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: make(rng.integers(0, 9, ROWS)) for name, make in COLUMNS.items()})
-    frame["label"] = ["a", "b"] * 30
+    odd = {"lists": [[1], [2, 3], [4]] * 20, "always": [[1]] * ROWS, "mixed": [1, "a", 2.5] * 20}
+    frame = frame.assign(**{name: pd.Series(cells) for name, cells in odd.items()}, label=["a", "b"] * 30)
     small = condense(frame, "label", rows=12, strings="target", representative=representative)
     loaded = CondensedTable.load(small.save(tmp_path / "small", report=True))
     # Parquet writes the same moments and decimals in other types and with other zeros.
-    kept = [name for name in COLUMNS if name not in ("datetime", "decimal")]
+    kept = [name for name in (*COLUMNS, "lists", "mixed") if name not in ("datetime", "decimal")]
     for before, after in ((small.original, loaded.original), (small.expand(50)[0], loaded.expand(50)[0])):
         pd.testing.assert_frame_equal(after[kept].astype(str), before[kept].astype(str))
 

@@ -228,21 +228,3 @@ def test_medoids_are_real_rows() -> None:
     np.testing.assert_array_equal(small.X.to_numpy(), small.encoder.encode_training(frame, frame["outcome"])[found])
     for name in ("amount", "age", "insured", "since"):
         assert small.original[name].dtype == frame[name].dtype
-
-
-@pytest.mark.parametrize("representative", ["centroid", "medoid"])
-def test_odd_columns_can_be_saved(tmp_path: Path, representative: str) -> None:
-    frame = mixed_table().assign(
-        parts=pd.Series([[1], [2, 3], [4]] * 100),
-        always=pd.Series([[1]] * 300),
-        note=[1, "a", 2.5] * 100,
-        month=pd.period_range("2000-01", periods=300, freq="M"),
-        born=[datetime.date(2000, 1, 1 + day % 28) for day in range(300)],
-        price=pd.Series([Decimal(day % 31) for day in range(300)]),
-        size=pd.cut(np.arange(300) % 50, 5),
-    )
-    small = condense(frame, "outcome", 0.05, representative=representative)
-    loaded = CondensedTable.load(small.save(tmp_path / "small"))
-    assert loaded.original.columns.tolist() == small.original.columns.tolist()
-    assert loaded.original["note"].tolist() == small.original["note"].tolist()
-    assert loaded.original["born"].tolist() == small.original["born"].tolist()

@@ -140,13 +140,6 @@ def test_a_folder_whose_holder_never_says_who_it_is_does_not_keep_one_waiting(
         holder(layout.folder)
 
 
-def test_a_stack_that_ended_leaves_no_number_behind(layout: Layout) -> None:
-    with stack_module._locked(layout):
-        assert holder(layout.folder) == os.getpid()
-    assert (layout.folder / "stack.lock").read_text() == ""
-    assert holder(layout.folder) is None
-
-
 @pytest.mark.parametrize("command", ["check", "down", "backup", "up", "smoke"])
 def test_without_stack_or_catalogue_one_sentence_says_so(command: str, tmp_path: Path) -> None:
     arguments = {
@@ -267,9 +260,7 @@ def test_the_output_of_steps_goes_to_s3() -> None:
     assert set(snake(logs["config"]["s3ComputeLogManager"])) <= set(S3ComputeLogManager.config_type())
 
 
-def test_the_files_that_were_not_tried_say_so_and_hold_no_secret() -> None:
-    for name in ("Containerfile", "compose.yaml", "network-policy.yaml", *HELM_FILES):
-        assert (FILES / name).read_text().startswith("# Not tried here")
+def test_the_files_hold_no_secret() -> None:
     compose = values("compose.yaml")
     for secret in (*SECRETS, "POSTGRES_PASSWORD"):
         assert all(value.startswith("${") for value in values_of(compose, secret))

@@ -21,7 +21,7 @@ from c2tc_pipeline_tests.tools.made_tables import mixed_table
 from deploy import probes
 from deploy.layout import Layout, free_ports
 from deploy.preparing import file_system
-from deploy.smoke import _query, _wanted, verified_files
+from deploy.smoke import partitions_to_make, query, verified_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
@@ -165,7 +165,7 @@ def test_a_table_goes_through_all_services_and_survives_the_loss_of_its_data(lay
 
 
 def event_count(layout: Layout) -> int:
-    [[count]] = _query(layout, "SELECT count(*) FROM event_logs WHERE asset_key IS NOT NULL", ())
+    [[count]] = query(layout, "SELECT count(*) FROM event_logs WHERE asset_key IS NOT NULL", ())
     return int(count)
 
 
@@ -218,7 +218,7 @@ INGEST = ("raw_table", "validated_table", "encoder", "encoded_table")
 
 def launch(layout: Layout) -> None:
     """Put a run of the first steps of the table into the queue, from which the daemon launches it."""
-    steps = {asset: keys for asset, keys in _wanted(layout).items() if asset.split("/")[-1] in INGEST}
+    steps = {asset: keys for asset, keys in partitions_to_make(layout).items() if asset.split("/")[-1] in INGEST}
     [partition] = set().union(*steps.values())
     selector = {
         "repositoryLocationName": "c2tc_pipeline",
@@ -233,7 +233,7 @@ def launch(layout: Layout) -> None:
 
 
 def statuses(layout: Layout) -> list[str]:
-    return [status for (status,) in _query(layout, "SELECT status FROM runs ORDER BY id", ())]
+    return [status for (status,) in query(layout, "SELECT status FROM runs ORDER BY id", ())]
 
 
 def server_of(layout: Layout) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import strategies as st
 
 from c2tc_pipeline.encoding.base import TableEncoder
@@ -32,6 +33,9 @@ CODES = ["SFO", "LAX", "JFK", "EWR", "ORD"]
 
 def encoder_name(encoder: TableEncoder) -> str:
     return f"{type(encoder).__name__}-{getattr(encoder, 'strings', '')}".rstrip("-")
+
+
+each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
 
 
 def mixed_table(rows: int = 90, *, gaps: bool = True, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:

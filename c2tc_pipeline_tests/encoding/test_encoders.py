@@ -27,15 +27,12 @@ from c2tc_pipeline.encoding.storage import load_encoder, save_encoder, without_u
 from c2tc_pipeline.encoding.target import TargetEncoder, TargetPart
 from c2tc_pipeline_tests.encoding.mixed_tables import (
     CODES,
-    ENCODERS,
     QUICK,
     WORDS,
-    encoder_name,
+    each_encoder,
     mixed_table,
     new_rows,
 )
-
-each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
 
 
 @parametrize_with_checks([HybridEncoder(), LabelEncoder(), OneHotPcaEncoder(), TargetEncoder()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +23,7 @@ from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME, load_encoder, save_encoder, without_unused_strings
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, QUICK, encoder_name, mixed_table, new_rows
-
-each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
+from c2tc_pipeline_tests.encoding.mixed_tables import QUICK, each_encoder, mixed_table, new_rows
 
 
 def saved(encoder: TableEncoder, directory: Path) -> TableEncoder:
@@ -122,12 +119,9 @@ def test_any_column_names_and_strings(names: list[str], tmp_path: Path) -> None:
 DAMAGES: list[tuple[str, Callable[[bytes], bytes]]] = [
     (VALUES_NAME, lambda stored: stored[:-20]),
     (ARRAYS_NAME, lambda stored: stored[:-1]),
-    (VALUES_NAME, lambda _: b""),
-    (ARRAYS_NAME, lambda _: b""),
     (VALUES_NAME, lambda _: b"[1, 2]"),
     (VALUES_NAME, lambda _: b'{"format": "c2tc-encoder/2"}'),
     (VALUES_NAME, lambda _: b"\xff\xfe\x00"),
-    (ARRAYS_NAME, lambda _: pickle.dumps({"low": np.zeros(2)})),
     (VALUES_NAME, lambda stored: stored.replace(b'"random_state": 0', b'"random_state": 1')),
 ]
 
@@ -153,16 +147,6 @@ def test_a_damaged_encoder_is_refused(
     stored: Path, tmp_path: Path, name: str, change: Callable[[bytes], bytes]
 ) -> None:
     assert_refused(stored, tmp_path, name, change)
-
-
-@given(place=st.floats(0, 1), bit=st.integers(0, 7))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_flipped_bit_of_the_arrays_is_refused(stored: Path, tmp_path: Path, place: float, bit: int) -> None:
-    def flip(content: bytes) -> bytes:
-        at = int(place * (len(content) - 1))
-        return content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :]
-
-    assert_refused(stored, tmp_path, ARRAYS_NAME, flip)
 
 
 def test_another_format_and_arrays_of_another_encoder_are_refused(stored: Path, tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline_tests.encoding.mixed_tables import (
     ENCODERS,
     QUICK,
+    each_encoder,
     encoder_name,
     labelled_tables,
     mixed_table,
     new_rows,
 )
 
-each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)
 Table = tuple[pd.DataFrame, np.ndarray, dict[str, str]]
 
 

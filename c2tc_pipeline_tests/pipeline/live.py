@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections import Counter
@@ -27,6 +26,7 @@ import pandas as pd
 from c2tc_pipeline.pipeline.jobs import UNFINISHED
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig
 from c2tc_pipeline_tests.storage.s3_server import free_ports
+from c2tc_pipeline_tests.tools.serving import serving
 
 WORKSPACE = Path(__file__).parents[2] / "workspace.yaml"
 TABLE = "people"
@@ -197,12 +197,6 @@ def running_webhook(path: str) -> Iterator[Webhook]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        kept = Webhook(f"http://127.0.0.1:{server.server_address[1]}/{path}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield kept
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        kept = Webhook(f"http://127.0.0.1:{port}/{path}")
+        yield kept

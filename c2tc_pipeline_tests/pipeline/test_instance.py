@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import dagster as dg
@@ -16,7 +14,6 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.instance import (
     SETTINGS,
-    _is_alive,
     end_dead_runs,
     open_instance,
     prepare_home,
@@ -84,15 +81,6 @@ def test_a_run_logs_what_its_user_logs(tmp_path: Path, capfd: pytest.CaptureFixt
 def test_whether_runs_are_on_this_machine(tmp_path: Path, settings: str, local: bool) -> None:
     (tmp_path / "dagster.yaml").write_text(settings)
     assert runs_are_local(tmp_path) is local
-
-
-def test_whether_a_process_is_alive() -> None:
-    assert _is_alive(os.getpid(), time.time())
-    assert not _is_alive(os.getpid(), time.time() - 7 * 86_400), "another process with the same id"
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait()
-    assert not _is_alive(ended.pid, time.time())
-    assert _is_alive(1, time.time())
 
 
 def test_a_killed_run_is_ended(tmp_path: Path) -> None:

@@ -39,13 +39,13 @@ def test_a_table_of_several_times_the_memory_limit_gives_the_same_bytes(
     without_pictures(monkeypatch)
     files = []
     for name in ("in_memory", "streamed"):
-        with described(tmp_path / name, mixed_table(60_000)) as rig:
+        with described(tmp_path / name, mixed_table(30_000)) as rig:
             succeeded(rig.run("ingest", "people"))
             succeeded(rig.run("condense", CELL))
             files.append(rig.stored_files(*COMPARED))
             raw = StoreIOManager(root=rig.storage).read("raw_table", "people")
         assert raw.in_memory == (name == "in_memory")
-        assert sum(frame.memory_usage(deep=True).sum() for frame in raw.frames()) > 3e6
+        assert sum(frame.memory_usage(deep=True).sum() for frame in raw.frames()) > 1.5e6
         # From now on, reading more than 1 MB at once is refused.
         monkeypatch.setenv(blocks.LIMIT_VARIABLE, "1")
         stream_everything(monkeypatch, 1_000)

@@ -1,16 +1,12 @@
-"""Runs that are lost with their code server, and steps whose run was killed."""
+"""Runs that are lost with their code server."""
 
 from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import dagster as dg
-import psutil
-import pytest
 
 from c2tc_pipeline.pipeline.code_server import SERVER_TAG, end_runs, lost_runs
 from c2tc_pipeline.pipeline.instance import open_instance
@@ -59,32 +55,3 @@ def test_runs_of_servers_that_are_gone_end_with_their_slots_and_others_go_on(tmp
             # Dagster retries what was lost, and nothing else.
             retried = [run.run_id for run in instance.get_runs() if run.tags.get("dagster/will_retry") == "true"]
             assert sorted(retried) == sorted(lost)
-
-
-RUN = """
-import multiprocessing, os, time
-def step():
-    os.write(1, f"{os.getpid()}\\n".encode())  # at once, so that lines stay whole
-    time.sleep(600)
-if __name__ == "__main__":
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["c2tc_pipeline.pipeline.step_processes"])
-    for _ in range(2):
-        context.Process(target=step).start()
-    time.sleep(600)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
-def test_steps_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
-    """As the steps of Dagster's multiprocess executor are started."""
-    program = tmp_path / "run.py"
-    program.write_text(RUN)
-    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as run:
-        try:
-            assert run.stdout is not None
-            steps = [psutil.Process(int(run.stdout.readline())) for _ in range(2)]
-        finally:
-            run.kill()
-    _, alive = psutil.wait_procs(steps, timeout=30)
-    assert alive == []

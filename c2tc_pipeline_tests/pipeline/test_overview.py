@@ -72,7 +72,7 @@ def test_a_good_a_failing_and_a_missing_table(toys: Toys) -> None:
     assert (good.failure, good.warnings, good.report) == ("", [], "good/report.html")
     assert good.age_seconds is not None
     assert 0 <= good.age_seconds < 600
-    assert found["broken"].failure == "encoder: Column 'age' is constant."
+    assert "Column 'age' is constant." in found["broken"].failure
     assert (found["broken"].report, found["broken"].age_seconds, found["broken"].kept) == ("", None, None)
     assert found["alone"] == TableState("alone", "missing", warnings=[], rows_out=[])
     page = render_overview([*found.values()])
@@ -86,7 +86,8 @@ def test_a_failure_after_a_success_keeps_the_results_until_it_is_repaired(toys: 
     toys.make("good")
     found = toys.states()["good"]
     assert (found.state, found.kept, found.rows_in) == ("failed", 0.7, 1000)
-    assert found.failure == "evaluation_scores_0_01: The step failed with RuntimeError; see its log."
+    assert "RuntimeError" in found.failure
+    assert "secret" not in found.failure
     del toys.broken[TableStep("good", "evaluation_scores", 0.01)]
     toys.make("good")
     assert (toys.states()["good"].state, toys.states()["good"].failure) == ("fresh", "")
@@ -104,9 +105,7 @@ def test_a_run_that_has_planned_a_table_and_is_not_over_makes_it(toys: Toys) -> 
     run = toys.instance.create_run_for_job(job, asset_selection=keys, status=dg.DagsterRunStatus.STARTED)
     assert toys.states()["alone"].state == "running"
     toys.instance.report_run_failed(run)
-    found = toys.states()["alone"]
-    assert found.state == "failed"
-    assert found.failure.startswith("The process of the run was lost")
+    assert toys.states()["alone"].state == "failed"
 
 
 def test_warnings_of_checks_are_those_of_the_newest_results(toys: Toys) -> None:

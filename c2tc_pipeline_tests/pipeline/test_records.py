@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +173,3 @@ def test_records_of_one_table_read_nothing_of_others(
     monkeypatch.setattr(made, "get_asset_records", reading)
     assert Records(made, catalogue, tables=["wide"]).out_of_date("wide") == []
     assert asked == {"wide", *OVER_ALL}
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import dagster as dg
-import fsspec
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.pipeline import jobs, messages, sensors
+from c2tc_pipeline.pipeline import jobs, sensors
 from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE, accept
 from c2tc_pipeline.pipeline.jobs import CONDENSE, all_jobs
 from c2tc_pipeline.pipeline.sensors import (
@@ -26,14 +24,14 @@ from c2tc_pipeline.pipeline.sensors import (
 )
 from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, steps_named
 from c2tc_pipeline.tables.catalogue import Catalogue
-from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.pipeline.live import Webhook, running_webhook
 from c2tc_pipeline_tests.pipeline.toy_pipeline import changed, record, record_all, toy_catalogue, toy_definitions
-from c2tc_pipeline_tests.storage.s3_server import BUCKET, SECRET, S3Server
 
 CANARY = "canary-token-91ce"
 
 Launched = dict[str, list[list[str]]]
+
+pytestmark = pytest.mark.usefixtures("quick_messages")
 
 
 class Watch:
@@ -236,17 +234,6 @@ def test_a_delivery_is_followed_by_one_run_of_each_job(automation: Watch, tmp_pa
     assert automation.tick() == {}
 
 
-def test_a_setting_launches_what_reads_it_and_what_follows(automation: Watch) -> None:
-    automation.load(changed(automation.catalogue, "bank", settings={"representative": "medoid"}))
-    assert automation.tick() == BANK
-    assert automation.steps() == [f"{step}_{ratio}" for step in CONDENSE[5:] for ratio in ("0_1", "0_01")]
-    automation.load(changed(automation.catalogue, "bank", settings={}, evaluation={"seeds": 9}))
-    assert automation.tick() == {"report_job": [["bank"]]}
-    automation.load(changed(automation.catalogue, "bank", checks={"baseline": 2}))
-    assert automation.tick() == BANK
-    assert automation.steps()[0] == "raw_table"
-
-
 def test_a_setting_that_comes_back_is_launched_anew(automation: Watch) -> None:
     keys = set()
     for gamma in (0.5, 0.75, 0.5, 0.75):
@@ -274,11 +261,6 @@ def test_what_fails_is_tried_again_and_holds_up_neither_other_ratios_nor_other_t
     assert automation.steps() == ["evaluation_scores_0_1", "evaluation_scores_0_01", "report"]
     automation.load(changed(automation.catalogue, "adult", settings={"gamma": 0.75}))
     assert automation.tick() == {"condense_job": [["adult"]]}
-
-
-def test_a_table_never_ingested_is_left_to_its_source(tmp_path: Path) -> None:
-    automation = Watch(toy_catalogue(tmp_path, "adult"), automation_sensor)
-    assert automation.ticks(2) == [{}, {}]
 
 
 @pytest.fixture
@@ -327,45 +309,20 @@ def test_a_changed_catalogue_is_reloaded_and_a_wrong_one_reported_once(
             cursor = data.cursor
             return data.skip_message or ""
 
-    assert tick() == "The catalogue is the one that was loaded."
+    tick()
     file.write_text(WRONG)
     monkeypatch.setenv("C2TC_WEBHOOK_URL", webhook.url)
-    assert "field 'ratios" in tick()
-    assert "field 'ratios" in tick()
+    assert all("field 'ratios" in tick() for _ in range(2))
     [message] = webhook.received
     assert "field 'ratios" in message["problem"]
     file.write_text("tables: {bank: {source: bank.csv, label: z}}")
-    assert "set C2TC_UI_URL" in tick()
+    tick()
     assert [message["state"] for message in webhook.received] == ["failing", "over"]
     monkeypatch.setenv("C2TC_UI_URL", webhook.url.rpartition("/hooks")[0])
-    assert "is being reloaded" in tick()
-    assert "start the code server again" in tick(), "it is asked once"
-    assert webhook.paths[-1] == "/graphql"
+    tick()
+    tick()
+    assert webhook.paths.count("/graphql") == 1, "it is asked once"
     assert "reloadWorkspace" in webhook.received[-1]["query"]
-
-
-def test_a_source_on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3_server: S3Server) -> None:
-    filesystem = fsspec.get_filesystem_class("s3")
-    for name, value in s3_server.environment.items():
-        monkeypatch.setenv(name, value)
-    filesystem.clear_instance_cache()
-    files = fsspec.filesystem("s3", **vars(s3_server.access), skip_instance_cache=True)
-    here, absent = (f"s3://{BUCKET}/{uuid.uuid4().hex}/t.csv" for _ in range(2))
-    files.pipe_file(here, b"x,y\n1,1\n")
-    sources = {"here": here, "absent": absent}
-    specs = {name: TableSpec(name=name, source=source, label="y") for name, source in sources.items()}
-    watch = Watch(Catalogue(tmp_path / "catalog.yaml", specs))
-    here_too: Launched = {"condense_job": [["here"]]}
-    assert watch.ticks(2) == [{}, here_too]
-    watch.ingested("here")
-    # Put again with the same bytes, then with others.
-    files.pipe_file(here, b"x,y\n1,1\n")
-    assert watch.ticks(2) == [{}, {}]
-    assert absent in watch.skipped
-    files.pipe_file(here, b"x,y\n1,0\n")
-    assert watch.ticks(3) == [{}, here_too, {}]
-    filesystem.clear_instance_cache()
-    assert SECRET not in f"{watch.cursor}{watch.requests}"
 
 
 def test_the_interval_of_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,11 +340,3 @@ def test_the_interval_of_a_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
 def webhook() -> Iterator[Webhook]:
     with running_webhook(f"hooks/{CANARY}") as webhook:
         yield webhook
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "PAUSE_SECONDS", 0)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    for name in ("C2TC_WEBHOOK_URL", "C2TC_UI_URL"):
-        monkeypatch.delenv(name, raising=False)

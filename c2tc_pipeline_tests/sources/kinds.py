@@ -13,6 +13,8 @@ from urllib.parse import quote
 import pandas as pd
 import pyarrow as pa
 
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.blocks import peek_table
 from c2tc_pipeline_tests.sources.postgresql_server import PostgresServer
 
 
@@ -105,3 +107,20 @@ def to_postgresql(frame: pd.DataFrame, server: PostgresServer, table: str) -> st
     with server.connected() as cursor:
         cursor.adbc_ingest(table, pa.Table.from_pandas(frame, preserve_index=False), mode="replace")
     return server.table(table)
+
+
+def check_source(address: str, frame: pd.DataFrame) -> None:
+    """Check header, version and batches of a source that holds a table."""
+    source, header = open_source(address), peek_table(address)
+    assert sorted(header.columns) == sorted(frame.columns)
+    assert header.rows in (None, len(frame))
+    version = source.version()
+    assert version == open_source(address).version()
+    assert version.replace("-", "").isalnum()
+    assert len(version) <= 63
+    chosen = [str(name) for name in frame.columns[[3, 0]]]
+    batches = list(source.batches(chosen, rows=20))
+    assert {batch.schema for batch in batches} == {batches[0].schema}
+    assert batches[0].schema.names == chosen
+    assert max(batch.num_rows for batch in batches) <= 20
+    assert sum(batch.num_rows for batch in batches) == len(frame)

@@ -22,7 +22,6 @@ import pytest
 from safetensors.numpy import save
 
 import c2tc_pipeline
-from c2tc_pipeline.bench.experiments.grid import load_experiment
 from c2tc_pipeline.clustering.loss_curves import read_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.encoded import EncodedRows
@@ -30,19 +29,7 @@ from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder
 from c2tc_pipeline.storage.parquet import open_arrays
 from c2tc_pipeline.tables.blocks import LIMIT_VARIABLE, max_table_bytes, read_table
-from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.tools.fuzzing.targets import is_sentence, seal_encoder
-
-EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-)
-OBJECTS = (
-    "!!python/object/apply:os.system ['touch {mark}']",
-    "!!python/object/new:subprocess.Popen [['touch', '{mark}']]",
-    "!!python/name:os.system ''",
-    "!!python/module:os ''",
-    "!!python/object:c2tc_pipeline.tables.spec.TableSpec {{}}",
-)
 
 
 class Touching:
@@ -109,18 +96,6 @@ def test_a_footer_that_claims_absurd_numbers_is_refused(tmp_path: Path) -> None:
     for content in (*claims, *lengths):
         path.write_bytes(content)
         assert "is not a whole Parquet file" in refusal(path)
-
-
-@pytest.mark.parametrize("load", [load_catalogue, lambda path: load_experiment(str(path))])
-def test_yaml_neither_explodes_nor_constructs(tmp_path: Path, load: Any) -> None:
-    path, mark = tmp_path / "t.yaml", tmp_path / "mark"
-    deep = "[" * 3_000
-    for text in (EXPLODING, deep, "a: " + deep, *(f"tables: {made.format(mark=mark)}" for made in OBJECTS)):
-        path.write_text(text)
-        with pytest.raises(InputError) as caught:
-            load(path)
-        assert is_sentence(str(caught.value))
-    assert not mark.exists()
 
 
 def test_pickles_are_never_opened(tmp_path: Path) -> None:

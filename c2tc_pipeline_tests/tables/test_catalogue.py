@@ -11,12 +11,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from pydantic import ValidationError
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 from c2tc_pipeline.tables.roles import Role
-from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.strict_yaml import load_yaml
 
 
@@ -111,14 +109,6 @@ def test_a_wrong_field_is_named(tmp_path: Path, fields: dict[str, Any], place: s
     assert "'adult'" in message
     assert f"'{place}" in message
     assert "hidden" not in message
-
-
-@pytest.mark.parametrize("name", ["../etc", "Adult", "a/b", "1st", "a b", "a" * 65, "ad\u00fclt", "a\n", ""])
-def test_wrong_names(tmp_path: Path, name: str) -> None:
-    text = yaml.safe_dump({"tables": {name: {"source": "a.csv", "label": "y"}}})
-    refusal(tmp_path, text)
-    with pytest.raises(ValidationError):
-        TableSpec(name=name, source="a.csv", label="y")
 
 
 def test_several_problems_are_counted(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from pathlib import Path
 
@@ -139,12 +138,6 @@ def test_some_columns_in_the_asked_order(tmp_path: Path) -> None:
     assert read(tmp_path, "a,b,c\n1,2,3\n", columns=["c", "a"]).to_dict("list") == {"c": [3], "a": [1]}
     with pytest.raises(InputError, match="'bb'"):
         read(tmp_path, "a,b,c\n1,2,3\n", columns=["bb"])
-
-
-def test_gzip(tmp_path: Path) -> None:
-    packed = gzip.compress(b"a,b\n1,x\n" * 1)
-    assert read(tmp_path, packed, "t.csv.gz").to_dict("list") == {"a": [1], "b": ["x"]}
-    assert "t.csv.gz" in refusal(tmp_path, packed[:-9], "t.csv.gz")
 
 
 def test_peek_reads_the_header_only(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.readings import MAX_WORDS_SHARE, Readings, gather_readings
 from c2tc_pipeline.tables.schema import check_schema, derive_schema, schema_from_json, schema_to_json
 from c2tc_pipeline.tables.table import learn_table
+from c2tc_pipeline_tests.tables.test_statistics import CutBlocks
 from c2tc_pipeline_tests.tools.command_line import Run, write_catalogue
 
 
@@ -123,15 +124,6 @@ cells = st.one_of(
 )
 
 
-class _Cut(Blocks):
-    def __init__(self, parts: list[pd.DataFrame]) -> None:
-        super().__init__(list(parts[0].columns))
-        self.parts = parts
-
-    def frames(self, columns: Any = None) -> Any:
-        return iter([part if columns is None else part[list(columns)] for part in self.parts])
-
-
 @settings(deadline=None)
 @given(st.lists(cells, min_size=1, max_size=30), st.lists(st.integers(0, 40), max_size=4), st.booleans())
 def test_any_division_into_blocks_and_any_order_is_read_alike(found: list[Any], edges: list[int], many: bool) -> None:
@@ -143,7 +135,7 @@ def test_any_division_into_blocks_and_any_order_is_read_alike(found: list[Any], 
     assert gather_readings(lambda _: [frame[::-1]]) == whole
     readings, changed, _ = whole
     read_whole = Blocks.of_frame(frame).read_as(readings, changed)
-    read_parts = _Cut(parts).read_as(readings, changed)
+    read_parts = CutBlocks(parts).read_as(readings, changed)
     values = [pd.concat(list(blocks.frames()))["x"].astype(object) for blocks in (read_whole, read_parts)]
     listed = [column.where(column.notna(), None).tolist() for column in values]
     assert listed[0] == listed[1]
@@ -204,15 +196,6 @@ def test_new_rows_and_files_are_read_as_when_it_was_fitted(tmp_path: Path) -> No
     # Text stays what it is where the user says so.
     kept = condense(frame, label="income", rows=40, roles={"age": "string"}, random_state=0)
     assert kept.original["age"].dtype == "str"
-
-
-def test_csv_and_other_sources_mean_the_same(run: Run, tmp_path: Path) -> None:
-    frame = people()
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.to_parquet(tmp_path / "t.parquet")
-    tables = [learn_table(Blocks.of_source(tmp_path / name), label="income") for name in ("t.csv", "t.parquet")]
-    assert tables[0].roles == tables[1].roles
-    pd.testing.assert_frame_equal(tables[0].read("train"), tables[1].read("train"))
 
 
 def test_tables_larger_than_memory_are_read_alike(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

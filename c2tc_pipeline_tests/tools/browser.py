@@ -6,7 +6,6 @@ https://chromedevtools.github.io/devtools-protocol/.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -16,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,12 +121,6 @@ class Page:
         """Messages of dialogs since the page was opened."""
         self._drain()
         return [event["message"] for event in self._seen("Page.javascriptDialogOpening")]
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write the visible part, or the whole page, as PNG."""
-        clip = {"clip": {**self.call("Page.getLayoutMetrics")["cssContentSize"], "scale": 1}} if whole else {}
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **clip)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _drain(self) -> None:
         # An answer comes after all earlier events.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pandas as pd
+
+from c2tc_pipeline_tests.tools.serving import serving
 
 MARK = "takenover"
 """Set by an injected script, in the window and in the title."""
@@ -39,12 +40,9 @@ def listening() -> Iterator[Listener]:
         def log_message(self, format: str, *arguments: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        listener = Listener(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        listener = Listener(port)
         yield listener
-        server.shutdown()
 
 
 def hostile_texts(url: str) -> list[str]:

@@ -71,7 +71,6 @@ people.duckdb?query=SELECT 1
 openml:adult
 https://host/people.csv?token=a-setting
 sqlalchemy://?dsn_env=NO_SUCH_VARIABLE&table=people""".splitlines()
-NAMES = b"people condensed_table/flights|0.001 a/b.c s3://bucket/prefix memory://x x_1".split()
 
 
 def make_files(kind: str, folder: Path) -> None:
@@ -150,15 +149,6 @@ def make_curves(folder: Path) -> None:
     publish_directory(folder / "0", write, kind="loss-curves", settings={"key": "00"})
 
 
-def make_weights(folder: Path) -> None:
-    def write(directory: Path) -> None:
-        make_encoders(directory / "all")
-        (directory / "all" / "similarity" / "encoder.safetensors").rename(directory / "weights.safetensors")
-        shutil.rmtree(directory / "all")
-
-    publish_directory(folder / "0", write, kind="autoencoder")
-
-
 def make_condensed(folder: Path) -> None:
     condense(mixed_table(80, words=True), label="outcome", rows=8, random_state=0).save(folder / "0")
 
@@ -190,11 +180,8 @@ MAKERS: dict[str, dict[str, bytes] | Callable[[Path], None]] = {
     "experiment": make_experiments,
     "schema": make_schema,
     "address": numbered(*ADDRESSES),
-    "name": numbered(*NAMES),
     "encoder": make_encoders,
     "curves": make_curves,
-    "manifest": make_curves,
-    "weights": make_weights,
     "condensed": make_condensed,
     "store": make_store,
 }

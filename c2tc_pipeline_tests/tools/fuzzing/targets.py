@@ -22,28 +22,23 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.clustering.loss_curves import read_curves, write_curves
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.memory import peak_memory
-from c2tc_pipeline.encoding.similarity import _read_weights
 from c2tc_pipeline.encoding.storage import load_encoder
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.sources.addresses import open_source, resolve_address
 from c2tc_pipeline.sources.location import Location
-from c2tc_pipeline.storage.artefact import verify_directory
-from c2tc_pipeline.storage.backend import Backend, split_root
 from c2tc_pipeline.storage.cache import ContentCache
 from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.maintenance import Collector
 from c2tc_pipeline.storage.manifest import seal_manifest
-from c2tc_pipeline.storage.store import ArtefactStore, check_key
+from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.schema import check_schema, schema_from_json
-from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 Cases = st.SearchStrategy[bytes]
@@ -195,9 +190,9 @@ def parquet_cases(good: Path) -> Cases:
 
 
 @st.composite
-def folder_cases(draw: st.DrawFn, good: Path, pattern: str = "*") -> bytes:
+def folder_cases(draw: st.DrawFn, good: Path) -> bytes:
     """Draw a change of one file of one of the valid folders."""
-    path = draw(st.sampled_from(sorted(path for path in good.rglob(pattern) if path.is_file())))
+    path = draw(st.sampled_from(sorted(path for path in good.rglob("*") if path.is_file())))
     content = path.read_bytes()
     is_value = path.suffix == ".json" and draw(st.sampled_from((True, True, False)))
     changed = _json(draw(changed_value(json.loads(content)))) if is_value else draw(changed_bytes([content]))
@@ -309,50 +304,21 @@ def _open_offline(address: str) -> Any:
         Location.is_folder = original  # type: ignore[method-assign]
 
 
-def read_name(case: bytes, good: Path, folder: Path) -> None:
-    """Use a name as a storage key, a storage root and a table: what is accepted stays below the root."""
-    text = case.decode("utf-8", "surrogateescape")
-
-    def as_key() -> None:
-        path = (folder / check_key(text)).resolve()
-        assert path.is_relative_to(folder.resolve())
-        assert path != folder.resolve()
-        Backend(folder).list_files(text)
-
-    def as_root() -> None:
-        scheme, rest = split_root(text)
-        assert scheme == "file" or ".." not in rest.split("/")
-
-    accepted = [outcome(as_key), outcome(as_root)]
-    try:
-        check_key(f"raw_table/{TableSpec(name=text, source='a.csv', label='y').name}")
-        assert (folder / text).parent == folder
-    except ValidationError as error:
-        if "value" not in accepted:
-            raise InputError("The name is accepted nowhere.") from error
-
-
 def read_encoder(case: bytes, good: Path, folder: Path) -> None:
     encoder = load_encoder(write_folder(case, good, folder))
     rows = mixed_table(3, words=True).reindex(columns=list(encoder.columns_))
     assert encoder.transform(rows).shape == (3, len(encoder.get_feature_names_out()))
 
 
-def read_cached(kind: str, write: Any, read: Any, case: bytes, good: Path, folder: Path) -> None:
+def read_cached_curves(case: bytes, good: Path, folder: Path) -> None:
     """Read a changed cache entry; the cache recomputes the value of a damaged one."""
-    entry = folder / kind / "00" / "00"
+    entry = folder / "loss-curves" / "00" / "00"
     entry.parent.mkdir(parents=True)
     write_folder(case, good, folder).rename(entry)
-    value = ContentCache(folder).fetch(kind, "00", compute=list, write=write, read=read).value
-    for curve in value if kind == "loss-curves" else ():
+    cache: ContentCache = ContentCache(folder)
+    for curve in cache.fetch("loss-curves", "00", compute=list, write=write_curves, read=read_curves).value:
         curve.at(np.arange(1, 20))
         curve.start_for(3)
-
-
-def read_manifest(case: bytes, good: Path, folder: Path) -> None:
-    made = write_folder(case, good, folder)
-    for entry in verify_directory(made)["files"]:
-        assert (made / entry["name"]).resolve().is_relative_to(made.resolve())
 
 
 def read_store(case: bytes, good: Path, folder: Path) -> None:
@@ -371,11 +337,8 @@ TARGETS: dict[str, tuple[Callable[[Path], Cases], Reader]] = {
     "experiment": (yaml_cases, read_experiment),
     "schema": (json_cases, read_schema),
     "address": (address_cases, read_address),
-    "name": (bytes_cases, read_name),
     "encoder": (folder_cases, read_encoder),
-    "curves": (folder_cases, partial(read_cached, "loss-curves", write_curves, read_curves)),
-    "weights": (folder_cases, partial(read_cached, "autoencoder", lambda value, directory: None, _read_weights)),
-    "manifest": (partial(folder_cases, pattern="manifest.json"), read_manifest),
+    "curves": (folder_cases, read_cached_curves),
     "condensed": (folder_cases, lambda *case: len(CondensedTable.load(write_folder(*case)))),
     "store": (folder_cases, read_store),
 }

@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from c2tc_pipeline.common.errors import InputError, one_line
-from c2tc_pipeline.condensation.spread import SPREAD_NAMES
 from c2tc_pipeline.reports.markdown import Column, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.wording import printable
 from c2tc_pipeline.sources.location import without_secrets
 from c2tc_pipeline.sources.values import MISSING_SPELLINGS
 from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
-from c2tc_pipeline_tests.tools.fuzzing import targets
 from c2tc_pipeline_tests.tools.fuzzing.corpus import make_files
 from c2tc_pipeline_tests.tools.fuzzing.targets import TARGETS, outcome, run_case
 
@@ -68,52 +66,12 @@ def test_valid_and_new_cases(good: Callable[[str], Path], target: str) -> None:
     run()
 
 
-@pytest.mark.parametrize("name", SPREAD_NAMES)
-def test_a_damaged_spread_of_condensed_rows_is_refused(good: Callable[[str], Path], name: str) -> None:
-    folder = good("condensed")
-    whole = (folder / "0" / name).read_bytes()
-    other = (folder / "0" / "condensed.parquet").read_bytes()
-    for sealed, content in (False, whole[:-1]), (True, whole[:-1]), (True, b""), (True, other):
-        case = json.dumps({"good": "0", "file": name, "sealed": sealed}).encode() + b"\n" + content
-        assert run_case("condensed", case, folder) == "refusal"
-
-
 def valid_cases(good: Path) -> Iterator[bytes]:
     """Yield unchanged inputs in the form of cases."""
     for path in sorted(path for path in good.rglob("*") if path.is_file()):
         name, _, file = path.relative_to(good).as_posix().partition("/")
         change = json.dumps({"good": name, "file": file, "sealed": False}).encode() + b"\n" if file else b""
         yield change + path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [
-        (None, None),
-        (InputError("There is no file a.csv; check the path."), None),
-        (InputError("no sentence"), AssertionError),
-        (KeyError("label"), KeyError),
-        (ConnectionError("The server closed the connection."), ConnectionError),
-        (MemoryError(), MemoryError),
-    ],
-)
-def test_what_counts_as_a_crash(error: Exception | None, raised: type[Exception] | None) -> None:
-    def call() -> None:
-        if error is not None:
-            raise error
-
-    if raised is None:
-        assert outcome(call) == ("value" if error is None else "refusal")
-    else:
-        with pytest.raises(raised):
-            outcome(call)
-
-
-def test_too_much_memory_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    readings = iter((100, 101 + targets.MEMORY_GROWTH))
-    monkeypatch.setattr(targets, "peak_memory", lambda: next(readings))
-    with pytest.raises(AssertionError):
-        outcome(list)
 
 
 @FEW

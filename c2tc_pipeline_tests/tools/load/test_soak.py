@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -14,29 +13,9 @@ from c2tc_pipeline_tests.pipeline.live import Site
 from c2tc_pipeline_tests.pipeline.toy_pipeline import every_step
 from c2tc_pipeline_tests.tools.load.catalogues import make_catalogue
 from c2tc_pipeline_tests.tools.load.delivery import follow
-from c2tc_pipeline_tests.tools.load.soak import Sample, Soaked, _turns, soak
+from c2tc_pipeline_tests.tools.load.soak import soak
 
 AT_ONCE = 2
-
-
-def test_a_slope_is_that_of_the_settled_part() -> None:
-    warm = [
-        Sample(memory_mb=100.0 + 50 * number, files=9, threads=3, processes=1, temporary=0, slots=0)
-        for number in range(4)
-    ]
-    settled = [
-        Sample(memory_mb=300.0 + 2 * number, files=9, threads=3, processes=1, temporary=0, slots=0)
-        for number in range(12)
-    ]
-    told = Soaked(warm + settled)
-    assert told.slope("memory_mb") == pytest.approx(2.0)
-    assert told.slope("files") == pytest.approx(0.0)
-    assert math.isnan(Soaked(warm[:1]).slope("memory_mb"))
-
-
-def test_turns_end_with_their_number_or_with_the_time() -> None:
-    assert list(_turns(3, math.inf)) == [0, 1, 2]
-    assert list(_turns(3, -math.inf)) == []
 
 
 @pytest.mark.slow

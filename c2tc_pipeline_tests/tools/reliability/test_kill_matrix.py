@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig
-from c2tc_pipeline_tests.tools.reliability.__main__ import kills_table
-from c2tc_pipeline_tests.tools.reliability.kill_matrix import LOCAL, S3, Chain, run_chain, undisturbed_run
+from c2tc_pipeline_tests.tools.reliability.kill_matrix import run_chain, undisturbed_run
 
 MOMENTS = {
     "raw_table": "before the read",
@@ -52,15 +51,3 @@ def test_kills_lose_nothing(
     assert (chain.differing, chain.torn, chain.lost) == ([], [], [])
     # A version that was visible when its run died is made once more, with the same bytes.
     assert (chain.kills, chain.leftovers, chain.versions_ahead) == (kills, leftovers, made_twice)
-
-
-def test_the_table_adds_up() -> None:
-    chains = [
-        Chain(S3, "before the read", kills=9, differing=["a", "b"], torn=["c"], leftovers=3, versions_ahead=1),
-        Chain(LOCAL, "before the read", kills=11),
-    ]
-    assert kills_table([vars(chain) for chain in chains]).splitlines()[2:] == [
-        "| before the read | local, nothing there | 11 | 0 | 0 | 0 | 0 | 0 |",
-        "| before the read | S3, nothing there | 9 | 2 | 1 | 0 | 3 | 1 |",
-        "| **all** | | 20 | 2 | 1 | 0 | 3 | 1 |",
-    ]

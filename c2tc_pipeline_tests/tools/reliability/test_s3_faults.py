@@ -17,6 +17,7 @@ import pytest
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.places import damages, fetched, files_of, leftovers, publish
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_process
+from c2tc_pipeline_tests.tools.serving import serving
 
 pytestmark = pytest.mark.faults
 
@@ -95,14 +96,9 @@ class _Request(BaseHTTPRequestHandler):
 @contextmanager
 def proxied(server: S3Server, rule: Rule) -> Iterator[Proxy]:
     """Stand between clients and a server as long as the block lasts."""
-    with Proxy(server, rule) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            proxy.shutdown()
-            thread.join()
+    proxy = Proxy(server, rule)
+    with serving(proxy):
+        yield proxy
 
 
 @pytest.fixture
