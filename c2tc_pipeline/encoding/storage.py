@@ -35,16 +35,8 @@ ARRAYS_NAME = "encoder.safetensors"
 # Parameters of earlier releases that fitted parts do not depend on.
 _FORMER_PARAMETERS = ("scalar_target",)
 
-ENCODERS = Registry(
-    "encoder",
-    {
-        "HybridEncoder": "c2tc_pipeline.encoding.hybrid:HybridEncoder",
-        "LabelEncoder": "c2tc_pipeline.encoding.label:LabelEncoder",
-        "OneHotPcaEncoder": "c2tc_pipeline.encoding.onehot:OneHotPcaEncoder",
-        "TargetEncoder": "c2tc_pipeline.encoding.target:TargetEncoder",
-    },
-)
-"""Encoders that can be stored, by class name; their parts are registered by defining them."""
+ENCODERS = Registry("encoder", {"HybridEncoder": "c2tc_pipeline.encoding.hybrid:HybridEncoder"})
+"""Encoders that can be stored, by class name; importing the bench's adds them. Defining a part registers it."""
 
 
 def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
@@ -103,8 +95,6 @@ def load_encoder(directory: str | Path) -> TableEncoder:
 
 def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
     given = {name: value for name, value in values["parameters"].items() if name not in _FORMER_PARAMETERS}
-    if values["encoder"] not in ENCODERS:
-        raise ValueError("unknown encoder")
     kind = ENCODERS.load(values["encoder"])
     encoder: TableEncoder = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
     encoder.columns_ = checked_texts(values["columns"])

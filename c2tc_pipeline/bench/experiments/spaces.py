@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.allocation.shares import largest_remainders
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder, TargetEncoder
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedRows
@@ -25,10 +26,7 @@ from c2tc_pipeline.condensation.steps import assemble, encode, fit_encoder, weig
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.strings import Vocabulary
-from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.tables.blocks import Blocks, read_table

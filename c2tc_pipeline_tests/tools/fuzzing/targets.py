@@ -24,6 +24,7 @@ import yaml
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+import c2tc_pipeline.bench.encoders  # noqa: F401  registers the encoders of the corpus
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.clustering.loss_curves import read_curves, write_curves
 from c2tc_pipeline.common.errors import InputError
