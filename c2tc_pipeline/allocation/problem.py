@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
-
-
-class LossSource(Protocol):
-    """Source of WCSS(class, k)."""
-
-    @property
-    def runs(self) -> int:
-        """K-means runs made so far."""
-
-    def wcss(self, index: int, k: int) -> float:
-        """Return the loss of class ``index`` in ``k`` clusters."""
-
-    def table(self, index: int, largest: int) -> np.ndarray:
-        """Return the losses of class ``index`` in 1, 2, ..., ``largest`` clusters."""
 
 
 class CurveLosses:
@@ -34,15 +19,15 @@ class CurveLosses:
 
     @property
     def runs(self) -> int:
-        """One run per grid point of each curve."""
+        """K-means runs made: one per grid point of each curve."""
         return sum(len(curve.grid) for curve in self.curves)
 
     def wcss(self, index: int, k: int) -> float:
-        """Interpolate one point."""
+        """Return the loss of class ``index`` in ``k`` clusters."""
         return float(self.curves[index].at(np.array([k]))[0])
 
     def table(self, index: int, largest: int) -> np.ndarray:
-        """Interpolate the curve at every k."""
+        """Return the losses of class ``index`` in 1, 2, ..., ``largest`` clusters."""
         return self.curves[index].at(np.arange(1, largest + 1))
 
 
@@ -57,7 +42,7 @@ class AllocationProblem:
 
     sizes: np.ndarray
     budget: int
-    losses: LossSource
+    losses: CurveLosses
     gamma: float = 0.25
     min_rows: int = 1
     upper: np.ndarray = field(init=False)

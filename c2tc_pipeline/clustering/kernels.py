@@ -165,10 +165,10 @@ def _label_ranges(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, size: 
         labels[part] = np.matmul(extended[here], factor, out=scores[here]).argmax(axis=1)
 
 
-def nearest_neighbours(centers: np.ndarray, count: int | None = None) -> np.ndarray:
-    """Return for each centre the ``count`` nearest centres, itself included, in no particular order."""
+def nearest_neighbours(centers: np.ndarray) -> np.ndarray:
+    """Return for each centre the nearest centres, itself included, in no particular order."""
     k = len(centers)
-    count = min(count or NEIGHBOURS, k)
+    count = min(NEIGHBOURS, k)
     closeness = centers @ centers.T
     closeness -= _half_norms(centers)
     # Rounding must not exclude a centre from its own neighbours.

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
-
-T = TypeVar("T")
 
 
 class PeakWatch:
@@ -27,7 +23,7 @@ class PeakWatch:
         now = None
         if clear.exists():
             clear.write_text("5")
-            now = _status("VmRSS")
+            now = status("VmRSS")
         self._before = peak_memory() if now is None else now
 
     def growth(self) -> int:
@@ -35,32 +31,16 @@ class PeakWatch:
         return max(peak_memory() - self._before, 0)
 
 
-def peak_growth(call: Callable[[], T]) -> tuple[T, int]:
-    """Run a call; return its result and the bytes by which memory rose meanwhile.
-
-    >>> result, grown = peak_growth(lambda: len(bytearray(50_000_000)))
-    >>> result, grown > 20_000_000
-    (50000000, True)
-    """
-    watch = PeakWatch()
-    result = call()
-    return result, watch.growth()
-
-
 def peak_memory() -> int:
     """Return the peak resident memory of this process in bytes, since its start or the last :class:`PeakWatch`."""
-    found = _status("VmHWM")
+    found = status("VmHWM")
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts bytes, others KiB.
     return found if found is not None else used if sys.platform == "darwin" else used * 1024
 
 
-def anonymous_memory_of(pid: int) -> int | None:
-    """Return the resident memory of a process that is not backed by a file; None where it is unknown."""
-    return _status("RssAnon", str(pid))
-
-
-def _status(name: str, pid: str = "self") -> int | None:
+def status(name: str, pid: int | str = "self") -> int | None:
+    """Return an amount of memory of a process from its ``status`` in ``/proc``, in bytes; None where it is unknown."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,11 +1,10 @@
-"""Lazy imports: registries of models, rivals and sources by name, and packages of optional extras."""
+"""Registries of models, rivals, encoders and commands by name, imported when one is used."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
@@ -50,14 +49,3 @@ class Registry(dict[str, Any]):
         found = self.load(name)
         known = inspect.signature(found).parameters
         return found(**{key: value for key, value in settings.items() if key in known})
-
-
-def bench_package(name: str) -> ModuleType:
-    """Import a module of the extra ``bench``, or raise InputError with the command that installs it."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        package = name.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != package:
-            raise
-        raise InputError(f"The package {package} is not installed; run: pip install 'c2tc_pipeline[bench]'.") from error

@@ -156,13 +156,6 @@ def in_between(step: str) -> list[str]:
     return [name for name in PARENTS if name in above and not set(PARENTS[step]).isdisjoint(ancestors(name))]
 
 
-def partition_keys(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
-    """Return the parts of the store that a step fills over all tables; None is that of a step without one."""
-    if step in OVER_ALL:
-        return [None]
-    return [each.partition for spec in catalogue.values() for each in steps_named(step, spec)]
-
-
 def settings_of(step: str, spec: TableSpec) -> dict[str, Any]:
     """Return the settings of a table that a step reads, and no others; device and engine do not change results."""
     chosen = spec.settings

@@ -59,12 +59,11 @@ STANDARD_INPUT = "-"
 SHOWN_STANDARD_INPUT = "standard input"
 
 
-def open_source(address: str | Path, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_source(address: str | Path) -> Source:
     """Return the source at an address; its rows are not read yet.
 
-    Endpoints and credentials come from the environment, or for a remote file from ``storage_options`` of its file
-    system. A local file whose content is of another kind than its name says is read as what it is. An address of no
-    known kind, or with a password, is an InputError.
+    Endpoints and credentials come from the environment. A local file whose content is of another kind than its name
+    says is read as what it is. An address of no known kind, or with a password, is an InputError.
 
     Examples
     --------
@@ -77,10 +76,10 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
     if text == STANDARD_INPUT:
         _, location = _received(sys.stdin.buffer)
         return _by_content(location) or CsvSource(location)
-    named = next((source for kind in SOURCES if (source := kind.from_address(text, storage_options))), None)
+    named = next((source for kind in SOURCES if (source := kind.from_address(text))), None)
     if named is not None and (not is_file_address(text) or (isinstance(named, DatabaseFile) and "?" in text)):
         return named
-    location = Location.parse(text, storage_options)
+    location = Location.parse(text)
     # Folders of a name with an ending are common where Spark wrote them.
     if (named is None or location.scheme == "file" or text.endswith("/")) and location.is_folder():
         return _of_folder(location)

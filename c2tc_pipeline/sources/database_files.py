@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,13 +40,13 @@ class DatabaseFile(Source):
         self._selection = selection
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         (path, _, rest), prefix = address.partition("?"), f"{cls.kind}://"
         if path.startswith(prefix):
             refuse_user(address)
             location = Location("file", path.removeprefix(prefix).removeprefix("/"))
         elif is_file_address(path) and path.lower().endswith(cls.endings):
-            location = Location.parse(path, storage_options)
+            location = Location.parse(path)
         else:
             return None
         settings = dict(parse_qsl(rest, keep_blank_values=True))

@@ -7,7 +7,7 @@ import os
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from http.client import HTTPException
@@ -57,7 +57,7 @@ class OpenmlSource(Source):
         self._kept: Path | None = None
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         return cls(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
 
     @classmethod

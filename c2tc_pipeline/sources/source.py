@@ -81,7 +81,7 @@ class Source(ABC):
 
     @classmethod
     @abstractmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         """Return the source at an address, or None when the address is of another kind; nothing is read."""
 
     @classmethod
@@ -183,10 +183,10 @@ class FileSource(Source):
         self.location = location
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         if not is_file_address(address):
             return None
-        location = Location.parse(address, storage_options)
+        location = Location.parse(address)
         return cls(location) if location.name.lower().endswith(cls.endings) else None
 
     @classmethod

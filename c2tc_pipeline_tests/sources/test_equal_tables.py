@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.sources.kinds import to_duckdb, to_parts, to_postgresql, to_sqlite
 from c2tc_pipeline_tests.sources.postgresql_server import PASSWORD, PostgresServer
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
@@ -75,8 +75,8 @@ def test_one_table_from_every_kind_of_source(
             pd.testing.assert_frame_equal(table[["amount", "job"]], frame[["amount", "job"]])
             continue
         pd.testing.assert_frame_equal(table, frame, obj=kind)
-        assert peek_table(address).columns == tuple(frame.columns)
-        assert peek_table(address).rows in (None, len(frame))
+        assert open_source(address).header().columns == tuple(frame.columns)
+        assert open_source(address).header().rows in (None, len(frame))
         if kind not in ("csv", "postgresql", "s3 csv"):
             # Equal frames condense to equal bytes; a file, a database and a bucket stand for the others.
             continue

@@ -29,7 +29,7 @@ from c2tc_pipeline.cli.main import main
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import Blocks, peek_table, read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline_tests.sources.kinds import to_delta, to_hive, to_iceberg, to_packed, to_parts
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 from c2tc_pipeline_tests.tools.command_line import Run
@@ -135,8 +135,8 @@ def test_the_same_table_in_every_format(tmp_path: Path, kind: str) -> None:
     expected = frame.assign(since=frame["since"].astype("str")) if "jsonl" in kind else frame
     read = Blocks.of_source(address)
     pd.testing.assert_frame_equal(pd.concat(read.frames()), expected)
-    assert sorted(peek_table(address).columns) == sorted(frame.columns)
-    assert peek_table(address).rows in (None, len(frame))
+    assert sorted(open_source(address).header().columns) == sorted(frame.columns)
+    assert open_source(address).header().rows in (None, len(frame))
     source = open_source(address)
     version = source.version()
     assert version == open_source(address).version()
@@ -363,7 +363,7 @@ def test_files_on_the_web(tmp_path: Path, web: str) -> None:
         path = Path(FORMATS[kind](frame, tmp_path))
         local, remote = read_table(path), read_table(f"{web}/{path.name}")
         pd.testing.assert_frame_equal(local, remote, obj=kind)
-        assert peek_table(f"{web}/{path.name}") == peek_table(path)
+        assert open_source(f"{web}/{path.name}").header() == open_source(path).header()
     # Without an ending the content tells.
     (tmp_path / "download").write_bytes((tmp_path / "t.parquet").read_bytes())
     pd.testing.assert_frame_equal(read_table(f"{web}/download?id=5&token=abc"), frame)

@@ -20,9 +20,8 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.sources.source import version_size
-from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, KEY, SECRET, S3Server
 
 FRAME = pd.DataFrame({"age": [31, 47], "job": ["cook", None]})
@@ -141,18 +140,10 @@ class _Failing:
     ],
 )
 def test_errors_of_s3(monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception]) -> None:
-    seen: dict[str, Any] = {}
-
-    def filesystem(scheme: str, **options: Any) -> _Failing:
-        seen.update(options, scheme=scheme)
-        return _Failing(error)
-
-    monkeypatch.setattr(fsspec, "filesystem", filesystem)
+    monkeypatch.setattr(fsspec, "filesystem", lambda scheme: _Failing(error))
     with pytest.raises(raised, match=r"s3://bucket/t.csv") as caught:
-        read_table("s3://bucket/t.csv", storage_options={"secret": "hidden"})
+        read_table("s3://bucket/t.csv")
     assert "hidden" not in str(caught.value)
-    assert seen == {"scheme": "s3", "secret": "hidden"}
-    assert "hidden" not in repr(Location.parse("s3://bucket/t.csv", {"secret": "hidden"}))
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
@@ -161,7 +152,7 @@ def test_a_table_reads_like_a_local_one_and_is_refused_where_it_is_truncated(
 ) -> None:
     address = upload(name)
     pd.testing.assert_frame_equal(read_table(address), read_table(tmp_path / name))
-    assert peek_table(address) == peek_table(tmp_path / name)
+    assert open_source(address).header() == open_source(tmp_path / name).header()
     if name != "t.csv":
         assert address in refusal(upload(name, part=0.5))
 

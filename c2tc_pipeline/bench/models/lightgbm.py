@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from c2tc_pipeline.common.registry import bench_package
+from c2tc_pipeline.bench.models import bench_package
 from c2tc_pipeline.evaluation.models.trees import PATIENCE, Rows, TreesClassifier, rows_of_a_leaf
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from c2tc_pipeline.common.registry import bench_package
+from c2tc_pipeline.bench.models import bench_package
 from c2tc_pipeline.evaluation.models.network import NetworkClassifier
 from c2tc_pipeline.evaluation.training import Recipe
 

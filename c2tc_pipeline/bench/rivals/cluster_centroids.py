@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from c2tc_pipeline.bench.models import bench_package
 from c2tc_pipeline.bench.rivals import CondensedRows, Rival
-from c2tc_pipeline.common.registry import bench_package
 
 
 class ClusterCentroidsRows(Rival):
