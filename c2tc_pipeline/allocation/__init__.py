@@ -5,12 +5,10 @@ The problem, its lower bound and its solvers, for losses that come from elsewher
 
 from typing import Protocol
 
-from c2tc_pipeline.allocation.fixed import FipcAllocator, RatioAllocator
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.optimal import OptimalAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
-from c2tc_pipeline.allocation.result import Allocation, TraceStep
-from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem, CurveLosses, TraceStep
+from c2tc_pipeline.allocation.shares import FipcAllocator, RatioAllocator, budget_for_ratio, proportional_counts
 from c2tc_pipeline.common.errors import InputError
 
 ALLOCATION_VERSION = 5

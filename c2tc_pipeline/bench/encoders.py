@@ -18,7 +18,7 @@ from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at
 from c2tc_pipeline.encoding.storage import ENCODERS
 from c2tc_pipeline.encoding.strings import most_frequent
 from c2tc_pipeline.encoding.target import ClassShares, TargetPart, check_smoothing
-from c2tc_pipeline.tables.categories import natural_order
+from c2tc_pipeline.tables.kinds import natural_order
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
 

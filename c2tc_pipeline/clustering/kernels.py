@@ -20,7 +20,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.sums import ClusterSums, cluster_sums, moved_sums, own_distances
 from c2tc_pipeline.common.devices import resolve_device
-from c2tc_pipeline.common.threads import cores, one_blas_thread
+from c2tc_pipeline.common.processes import cores, one_blas_thread
 
 # Centres that a row is compared with in a step among neighbours. At 1 % of Covertype and Airlines the objective ends
 # within 0.01 % of that with 128 centres; with 64 it was 0.05 % higher on Airlines.

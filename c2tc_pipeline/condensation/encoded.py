@@ -15,7 +15,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.condensation.column_weights import ColumnWeights
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 _ROWS = "rows"
 

@@ -19,8 +19,7 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.encoding.binary import BinaryPart
-from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.numeric import BinaryPart, NumericPart
 from c2tc_pipeline.encoding.part import Part, check_at_least
 from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.strings import StringChoice, choose_string_encoding

@@ -23,9 +23,8 @@ from c2tc_pipeline.common.registry import Registry
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, as_role, checked_texts
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
-from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.storage.manifest import DamagedArtefactError, hash_file, hash_json
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline.tables.readings import Readings
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 

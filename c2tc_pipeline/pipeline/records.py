@@ -32,7 +32,7 @@ from c2tc_pipeline.pipeline.versioning import (
 )
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.source import Source, version_size
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue
 

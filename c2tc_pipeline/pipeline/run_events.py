@@ -239,7 +239,7 @@ class RunLines:
 
 def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
     """Return the scores of one table, given by ratio, with a line for each ratio and model."""
-    from c2tc_pipeline.evaluation.averages import gather_scores
+    from c2tc_pipeline.evaluation.row_worth import gather_scores
     from c2tc_pipeline.reports.verdict import learner_name, worth_number
 
     shown = Table(title=escape(title), title_justify="left", box=None, header_style="dim", pad_edge=False)

@@ -26,7 +26,7 @@ from c2tc_pipeline.encoding import AUTOENCODER_VERSION, ENCODER_VERSION
 from c2tc_pipeline.evaluation import SCORES_VERSION
 from c2tc_pipeline.reports import REPORT_VERSION
 from c2tc_pipeline.sources import READING_VERSION
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables import PREPARATION_VERSION
 from c2tc_pipeline.tables.spec import TableSpec
 

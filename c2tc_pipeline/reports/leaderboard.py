@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.evaluation.averages import COMPARED_SETS
 from c2tc_pipeline.evaluation.metrics import METRICS
+from c2tc_pipeline.evaluation.row_worth import COMPARED_SETS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.html import render_page
 from c2tc_pipeline.reports.markdown import ShownTable, columns

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.sources import packed
-from c2tc_pipeline.sources.arrow_files import ArrowSource
+from c2tc_pipeline.sources.columnar import ArrowSource, ParquetSource
 from c2tc_pipeline.sources.csv_files import CsvSource
 from c2tc_pipeline.sources.database_files import DatabaseFile, DuckdbSource, SqliteSource
 from c2tc_pipeline.sources.excel import ExcelSource
@@ -32,7 +32,6 @@ from c2tc_pipeline.sources.json_lines import JsonLinesSource
 from c2tc_pipeline.sources.lakehouse import DeltaSource, IcebergSource
 from c2tc_pipeline.sources.location import START_BYTES, WEB_SCHEMES, Location, is_file_address
 from c2tc_pipeline.sources.openml import OpenmlSource
-from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.postgresql import PostgresSource
 from c2tc_pipeline.sources.source import FileSource, Source
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource

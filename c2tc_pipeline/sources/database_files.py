@@ -17,7 +17,7 @@ from c2tc_pipeline.sources.location import Location, carries_user, is_file_addre
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_duplicate_columns
 from c2tc_pipeline.sources.values import CellType, pipeline_schema, typed_batches, with_schema
 from c2tc_pipeline.storage.artefact import ScratchDirectory
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

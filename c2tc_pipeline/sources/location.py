@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from c2tc_pipeline.common.errors import InputError, closest, one_line
 from c2tc_pipeline.storage.backend import s3_errors
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 WEB_SCHEMES = ("https", "http")
 REMOTE_SCHEMES = ("s3", *WEB_SCHEMES, "memory")

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.sources.columnar import ParquetSource
 from c2tc_pipeline.sources.location import Location, without_secrets
-from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader
 from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

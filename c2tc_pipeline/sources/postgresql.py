@@ -16,7 +16,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.databases import ServerAddress, ServerSource, checked_fields, quoted
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_duplicate_columns, sliced
 from c2tc_pipeline.sources.values import pipeline_schema, with_schema
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import unquote
 
-from c2tc_pipeline.common.errors import InputError, Notice, closest
-from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.common.errors import InputError, Notice, closest, with_retries
 from c2tc_pipeline.sources.location import Location, is_file_address
 from c2tc_pipeline.sources.values import TextColumn, ValuesHash
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

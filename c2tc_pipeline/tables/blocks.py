@@ -19,10 +19,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.common.errors import InputError, Notice, with_retries
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.parquet_files import ParquetSource
+from c2tc_pipeline.sources.columnar import ParquetSource
 from c2tc_pipeline.sources.source import FileSource, Source, version_size
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet

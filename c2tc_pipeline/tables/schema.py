@@ -14,7 +14,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_codes, to_numbers, to_text
 from c2tc_pipeline.tables.readings import Readings

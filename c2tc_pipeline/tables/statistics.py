@@ -19,7 +19,7 @@ import pandas as pd
 from scipy import sparse
 
 from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.common.processes import side_by_side
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, strata_of
 from c2tc_pipeline.tables.column_facts import ColumnGatherer, NumberRange

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.defaults import check_columns
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.sources.values import ValuesHash
-from c2tc_pipeline.storage.hashing import hash_array, hash_json
+from c2tc_pipeline.storage.manifest import hash_array, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import LARGE_CELLS, Blocks, arrow_batch
 from c2tc_pipeline.tables.frames import in_type
-from c2tc_pipeline.tables.given_roles import check_columns
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.labels import LabelGatherer
 from c2tc_pipeline.tables.readings import gather_readings

@@ -18,11 +18,11 @@ from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
 from c2tc_pipeline import Condenser
 from c2tc_pipeline.bench.encoders import TargetEncoder
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.encoding.binary import BinaryPart
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
+from c2tc_pipeline.encoding.numeric import BinaryPart
 from c2tc_pipeline.encoding.target import ClassShares, TargetPart, estimated_smoothing
-from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.category_counts import folds_of
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline.tables.statistics import TableStatistics
 
 DTYPES = ["int64", "float32", "str", "bool", "Int8", "boolean", "int64[pyarrow]", "category", object]

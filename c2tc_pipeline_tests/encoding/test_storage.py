@@ -21,8 +21,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME, load_encoder, save_encoder, without_unused_strings
-from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.storage.manifest import DamagedArtefactError
+from c2tc_pipeline.storage.manifest import DamagedArtefactError, hash_json
 from c2tc_pipeline_tests.encoding.mixed_tables import ENCODERS, QUICK, encoder_name, mixed_table, new_rows
 
 each_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=encoder_name)

@@ -68,7 +68,7 @@ def step():
     time.sleep(600)
 if __name__ == "__main__":
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["c2tc_pipeline.pipeline.step_processes"])
+    context.set_forkserver_preload(["c2tc_pipeline.pipeline.preloaded"])
     for _ in range(2):
         context.Process(target=step).start()
     time.sleep(600)

@@ -35,7 +35,7 @@ from c2tc_pipeline.bench.speed.measuring import (
 from c2tc_pipeline.bench.speed.search import measure_search
 from c2tc_pipeline.clustering.kernels import CpuKernel
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import PeakWatch
+from c2tc_pipeline.common.stages import PeakWatch
 from c2tc_pipeline.condensation.api import condense
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedRows

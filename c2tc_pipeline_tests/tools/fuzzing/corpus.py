@@ -22,7 +22,7 @@ from c2tc_pipeline.encoding.hybrid import HybridEncoder
 from c2tc_pipeline.encoding.storage import save_encoder
 from c2tc_pipeline.pipeline.formats import FORMATS
 from c2tc_pipeline.storage.artefact import publish_directory
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json

@@ -28,7 +28,7 @@ import c2tc_pipeline.bench.encoders  # noqa: F401  registers the encoders of the
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.clustering.loss_curves import read_curves, write_curves
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import peak_memory
+from c2tc_pipeline.common.stages import peak_memory
 from c2tc_pipeline.encoding.similarity import _read_weights
 from c2tc_pipeline.encoding.storage import load_encoder
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
@@ -37,9 +37,8 @@ from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.storage.artefact import verify_directory
 from c2tc_pipeline.storage.backend import Backend, split_root
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.maintenance import Collector
-from c2tc_pipeline.storage.manifest import seal_manifest
+from c2tc_pipeline.storage.manifest import hash_file, hash_json, seal_manifest
 from c2tc_pipeline.storage.store import ArtefactStore, check_key
 from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
