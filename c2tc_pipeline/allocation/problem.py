@@ -96,24 +96,6 @@ class TraceStep:
 class Allocation:
     """How many condensed rows each class gets.
 
-    Parameters
-    ----------
-    method : str
-        The allocator's name.
-    counts : ndarray of int
-        Condensed rows per class, in the order of the problem's classes.
-    objective : float
-        The CCAP objective at ``counts``: in the losses that the allocator saw, or, once the classes are clustered, as
-        measured over all rows. The trace stays in the losses that the allocator saw.
-    evaluations : int
-        How many k-means runs the losses cost.
-    trace : tuple of TraceStep
-        The search, step by step; a single step for allocators that do not search.
-    bound : float or None
-        A lower bound on the objective of any allocation, for the same losses; None when it is not known.
-    gamma : float
-        The exponent of the class sizes in the objective.
-
     Examples
     --------
     >>> a = Allocation("ratio", np.array([3, 1]), 10.0, 2, (), 9.5, 0.25)
@@ -121,13 +103,14 @@ class Allocation:
     0.05
     """
 
-    method: str
-    counts: np.ndarray
+    method: str  # the allocator's name
+    counts: np.ndarray  # condensed rows of each class
+    # In the losses that the allocator saw, as in the trace; once the classes are clustered, as measured over all rows.
     objective: float
-    evaluations: int
-    trace: tuple[TraceStep, ...]
-    bound: float | None
-    gamma: float
+    evaluations: int  # k-means runs that the losses cost
+    trace: tuple[TraceStep, ...]  # a single step for allocators that do not search
+    bound: float | None  # no allocation has a lower objective; None when it is not known
+    gamma: float  # the exponent of the class sizes in the objective
 
     @property
     def gap(self) -> float | None:

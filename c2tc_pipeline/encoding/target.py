@@ -42,18 +42,10 @@ _NOISE_SEED = np.uint64(0xA0761D6478BD642F)
 
 @dataclass(frozen=True)
 class ClassShares:
-    """Class shares of categories as sums over their rows: how many rows, and by how much each class exceeds its share.
+    """Class shares of categories as sums over their rows."""
 
-    Parameters
-    ----------
-    cells : csr_array
-        Rows of each category by class.
-    overall : ndarray
-        The share of each class in all training rows.
-    """
-
-    cells: sparse.csr_array
-    overall: np.ndarray
+    cells: sparse.csr_array  # rows of each category by class
+    overall: np.ndarray  # the share of each class in all training rows
 
     @property
     def rows(self) -> np.ndarray:
@@ -156,22 +148,12 @@ def _signs(shares: ClassShares, directions: np.ndarray, smoothing: float) -> np.
 
 @dataclass(frozen=True)
 class TargetScale:
-    """How the class shares of one column become its encoded columns.
+    """How the class shares of one column become its encoded columns."""
 
-    Parameters
-    ----------
-    directions : ndarray of shape (classes, outputs)
-        What the shares are multiplied with.
-    smoothing : float
-        How many rows the overall shares count for.
-    low, high : ndarray
-        What becomes 0 and 1, relative to the overall shares.
-    """
-
-    directions: np.ndarray
-    smoothing: float
-    low: np.ndarray
-    high: np.ndarray
+    directions: np.ndarray  # of shape (classes, outputs): what the shares are multiplied with
+    smoothing: float  # how many rows the overall shares count for
+    low: np.ndarray  # what becomes 0, relative to the overall shares
+    high: np.ndarray  # what becomes 1
 
     def table(self, shares: ClassShares) -> np.ndarray:
         """Return the encoding of each category, of missing values and of unseen ones."""

@@ -95,13 +95,7 @@ class Cause:
 
 
 class Alerts:
-    """Open causes and undelivered messages, which a sensor keeps in its cursor.
-
-    Parameters
-    ----------
-    state : mapping, optional
-        What :meth:`dump` returned.
-    """
+    """Open causes and undelivered messages, which a sensor keeps in its cursor in the form of :meth:`dump`."""
 
     def __init__(self, state: Mapping[str, Any] | None = None) -> None:
         state = state or {}
@@ -184,13 +178,8 @@ def alert_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor that sends an alert for each cause of failure, and a message when it is over.
 
-    Parameters
-    ----------
-    fresh_within : mapping, optional
-        For an asset, the age of its newest materialisation from which on it is late. Dagster evaluates freshness
-        policies, but offers the outcome on its pages only.
-    interval_seconds : int, default=30
-        Pause between ticks.
+    An asset whose newest materialisation is older than ``fresh_within`` is late: Dagster evaluates freshness policies,
+    but offers the outcome on its pages only.
     """
     limits = dict(fresh_within or {})
 
@@ -229,21 +218,7 @@ def report(
 ) -> dict[str, Any]:
     """Send alerts for what a sensor finds wrong at some looks in a row, and messages when it is over.
 
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Where to look for the condensed table that stays in force.
-    state : mapping or None
-        What the call before returned.
-    problems : mapping
-        What is wrong with each place, None if nothing is.
-    looks : int, default=2
-        After how many looks in a row a problem is certain.
-
-    Returns
-    -------
-    dict
-        The state to give to the next call; JSON.
+    ``problems`` says what is wrong with each place, None if nothing is. Returns the ``state`` for the next call; JSON.
     """
     state = state or {}
     alerts, before = Alerts(state), state.get("seen", {})
