@@ -165,8 +165,8 @@ def learn_table(
 ) -> Table:
     """Read the labels, split the rows, and gather roles and statistics of the training rows.
 
-    ``roles`` override the inferred ones. Without a ``split`` all labelled rows are for training. ``missing`` are further
-    spellings of missing values. With ``label_kind="classes"`` a label with many different numbers is no mistake.
+    ``roles`` override the inferred ones. Without a ``split`` all labelled rows are for training. ``missing`` are
+    further spellings of missing values. With ``label_kind="classes"`` a label may have many different numbers.
     InputError when the table can't be used: no rows, no such label, a label that has one class or looks continuous, no
     feature left, infinities, or a role that the values don't fit.
     """

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import Allocator, FipcAllocator, HfilsAllocator, OptimalAllocator, RatioAllocator
+from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator
 from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
+from c2tc_pipeline.allocation.shares import FipcAllocator, RatioAllocator
 
 
 class TableLosses(CurveLosses):
