@@ -349,7 +349,7 @@ def test_a_source_on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3_serv
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     filesystem.clear_instance_cache()
-    files = fsspec.filesystem("s3", **vars(s3_server.access), skip_instance_cache=True)
+    files = fsspec.filesystem("s3", **s3_server.access, skip_instance_cache=True)
     here, absent = (f"s3://{BUCKET}/{uuid.uuid4().hex}/t.csv" for _ in range(2))
     files.pipe_file(here, b"x,y\n1,1\n")
     sources = {"here": here, "absent": absent}

@@ -194,7 +194,7 @@ def test_lakehouse_tables_and_folders_on_s3(bucket: S3Server, tmp_path: Path) ->
     from pyiceberg.catalog.sql import SqlCatalog
 
     frame, folder = made_table(), f"s3://{BUCKET}/{uuid.uuid4().hex}"
-    files = fsspec.filesystem("s3", **vars(bucket.access), skip_instance_cache=True)
+    files = fsspec.filesystem("s3", **bucket.access, skip_instance_cache=True)
     for path in (to_delta(frame, tmp_path / "delta.parquet"), to_hive(frame, tmp_path / "hive", "year")):
         files.put(path, f"{folder}/{Path(path).name}", recursive=True)
     settings = {"s3.endpoint": bucket.endpoint_url, "s3.access-key-id": KEY, "s3.secret-access-key": SECRET}
