@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.stages import status as memory_status
+from c2tc_pipeline.common.stages import memory_status
 
 RATIO = 0.0001
 # Sizes of the synthetic table, as shares of the largest.

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
+Value = TypeVar("Value")
+
 _MAX_LENGTH = 1_000
 _MAX_LISTED = 10
+PAUSE_SECONDS = 0.5
 
 
 class InputError(ValueError):
@@ -71,11 +74,6 @@ class Notice:
     def to_dict(self) -> dict[str, str | None]:
         """Return the notice as JSON values."""
         return asdict(self)
-
-
-Value = TypeVar("Value")
-
-PAUSE_SECONDS = 0.5
 
 
 def with_retries(action: Callable[[], Value], tries: int, *, pause: float = PAUSE_SECONDS) -> Value:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+Value = TypeVar("Value")
 _PR_SET_PDEATHSIG = 1
 _CONNECT_SECONDS = 2.0
 
@@ -30,9 +31,6 @@ def answers(host: str, port: int) -> bool:
             return True
     except OSError:
         return False
-
-
-Value = TypeVar("Value")
 
 
 def cores() -> int:

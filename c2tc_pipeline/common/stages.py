@@ -53,7 +53,7 @@ class PeakWatch:
         now = None
         if clear.exists():
             clear.write_text("5")
-            now = status("VmRSS")
+            now = memory_status("VmRSS")
         self._before = peak_memory() if now is None else now
 
     def growth(self) -> int:
@@ -63,13 +63,13 @@ class PeakWatch:
 
 def peak_memory() -> int:
     """Return the peak resident memory of this process in bytes, since its start or the last :class:`PeakWatch`."""
-    found = status("VmHWM")
+    found = memory_status("VmHWM")
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts bytes, others KiB.
     return found if found is not None else used if sys.platform == "darwin" else used * 1024
 
 
-def status(name: str, pid: int | str = "self") -> int | None:
+def memory_status(name: str, pid: int | str = "self") -> int | None:
     """Return an amount of memory of a process from its ``status`` in ``/proc``, in bytes; None where it is unknown."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -31,6 +31,13 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.stages import StageClock
 from c2tc_pipeline.storage.cache import ContentCache
 
+# The paper tunes over 0.25 to 1; 0 is the unweighted objective. The first of equals wins.
+CANDIDATES = (0.25, 0.5, 0.75, 1.0, 0.0)
+_VALIDATION_SHARE = 0.1
+_VALIDATION_ROWS = 10_000
+# Rows of a class that a trial clusters; more would make the choice cost more than the condensation.
+_TRIAL_ROWS = 20_000
+
 
 @dataclass(frozen=True)
 class PartitionSettings:
@@ -159,14 +166,6 @@ def check_room(sizes: Sequence[int] | np.ndarray, budget: int, least: int, names
             f"With min_rows_per_condensed_row={least} the table has room for at most {room:,} condensed rows, but "
             f"{budget:,} are asked for; choose a smaller ratio or a smaller minimum."
         )
-
-
-# The paper tunes over 0.25 to 1; 0 is the unweighted objective. The first of equals wins.
-CANDIDATES = (0.25, 0.5, 0.75, 1.0, 0.0)
-_VALIDATION_SHARE = 0.1
-_VALIDATION_ROWS = 10_000
-# Rows of a class that a trial clusters; more would make the choice cost more than the condensation.
-_TRIAL_ROWS = 20_000
 
 
 @dataclass(frozen=True)

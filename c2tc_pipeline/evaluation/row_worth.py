@@ -21,6 +21,11 @@ from c2tc_pipeline.evaluation.metrics import ALL_METRICS, CLASS_METRICS
 from c2tc_pipeline.storage.manifest import TIMINGS_NAME
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 
+SCORES_NAME = "scores.parquet"
+COMPARED_SETS = ("condensed", "random", "whole")
+"""Training sets that reports compare."""
+# Columns that differ between two evaluations of the same trials, in a file of their own, so that the others are equal.
+_TIMINGS = ["fit_seconds", "cache_hit"]
 MULTIPLES = (1.0, 5.0, 20.0)
 """Sizes of the random samples in multiples of the condensed rows: a short curve, for every evaluation."""
 WORTH_METRICS = ("auc", "accuracy", "macro_f1")
@@ -142,13 +147,6 @@ def _interval(multiples: np.ndarray, draws: Sequence[np.ndarray], reached: np.nd
     ]
     low, high = np.quantile([worth for worth, _ in worths], _INTERVAL)
     return float(low), float(high)
-
-
-SCORES_NAME = "scores.parquet"
-COMPARED_SETS = ("condensed", "random", "whole")
-"""Training sets that reports compare."""
-# Columns that differ between two evaluations of the same trials, in a file of their own, so that the others are equal.
-_TIMINGS = ["fit_seconds", "cache_hit"]
 
 
 def mean_scores(scores: pd.DataFrame) -> pd.DataFrame:

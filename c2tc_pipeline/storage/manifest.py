@@ -17,6 +17,12 @@ import numpy as np
 
 from c2tc_pipeline.common.errors import InputError
 
+MANIFEST_FORMAT = "c2tc-artefact/1"
+# Seconds and cache hits, which differ between equal runs, go into a file of this name; content hashes leave it out.
+TIMINGS_NAME = "timings.json"
+MISSING = "is missing"
+_MAX_NAME_BYTES, _MAX_DEPTH = 255, 8
+
 
 def hash_json(value: Any) -> str:
     """Return the sha256 of a JSON value, independent of the order of keys."""
@@ -38,13 +44,6 @@ def hash_file(path: Path) -> str:
     """Return the sha256 of a file, read in pieces."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-MANIFEST_FORMAT = "c2tc-artefact/1"
-# Seconds and cache hits, which differ between equal runs, go into a file of this name; content hashes leave it out.
-TIMINGS_NAME = "timings.json"
-MISSING = "is missing"
-_MAX_NAME_BYTES, _MAX_DEPTH = 255, 8
 
 
 class DamagedArtefactError(InputError):

@@ -29,6 +29,7 @@ from c2tc_pipeline.tables.spec import TableSpec
 PAPER = "paper"
 
 _FIELDS = tuple(name for name in TableSpec.model_fields if name != "name")
+MAX_BYTES = 1 << 20
 
 
 class Catalogue(Mapping[str, TableSpec]):
@@ -171,9 +172,6 @@ def _reason(problem: Any, where: list[str]) -> str:
 def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-MAX_BYTES = 1 << 20
 
 
 class _Refusal(yaml.MarkedYAMLError):

@@ -207,9 +207,6 @@ def _seconds_since_1970(series: pd.Series[Any]) -> pd.Series[Any]:
     return (moments - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)
 
 
-MISSING = -1
-
-
 def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
     """Return the position of each row's key among the distinct keys, and the keys; missing values get -1."""
     positions, values = pd.factorize(series, use_na_sentinel=True)
@@ -218,7 +215,7 @@ def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
     if len(distinct) < len(keys):
         # Values of different types can share a key; an extra entry at the end keeps -1 pointing at missing.
         place = {key: index for index, key in enumerate(distinct)}
-        positions = np.array([*(place[key] for key in keys), MISSING])[positions]
+        positions = np.array([*(place[key] for key in keys), -1])[positions]
     return positions.astype(np.int64, copy=False), distinct
 
 
