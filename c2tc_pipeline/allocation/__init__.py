@@ -5,13 +5,11 @@ The problem, its lower bound and its solvers, for losses that come from elsewher
 
 from typing import Protocol
 
-from c2tc_pipeline.allocation.fixed import FipcAllocator, RatioAllocator
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.allocation.optimal import OptimalAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
-from c2tc_pipeline.allocation.result import Allocation, TraceStep
-from c2tc_pipeline.allocation.shares import budget_for_ratio, proportional_counts
-from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem
+from c2tc_pipeline.allocation.shares import FipcAllocator, RatioAllocator
+from c2tc_pipeline.common.registry import Registry
 
 ALLOCATION_VERSION = 5
 """Raise it when the same loss curves give another allocation."""
@@ -26,33 +24,12 @@ class Allocator(Protocol):
         """Return an allocation that adds up to the problem's budget."""
 
 
-ALLOCATORS: dict[str, type] = {
-    kind.name: kind for kind in (HfilsAllocator, OptimalAllocator, RatioAllocator, FipcAllocator)
-}
+ALLOCATORS = Registry(
+    "allocation", {kind.name: kind for kind in (HfilsAllocator, OptimalAllocator, RatioAllocator, FipcAllocator)}
+)
 
 
 def make_allocator(allocation: "str | Allocator") -> Allocator:
     """Return the allocator of that name; an allocator object passes through."""
-    if not isinstance(allocation, str):
-        return allocation
-    if allocation not in ALLOCATORS:
-        raise InputError(f"Allocation {allocation!r} is unknown; choose one of: {', '.join(ALLOCATORS)}.")
-    allocator: Allocator = ALLOCATORS[allocation]()
+    allocator: Allocator = ALLOCATORS.make(allocation) if isinstance(allocation, str) else allocation
     return allocator
-
-
-__all__ = [
-    "ALLOCATORS",
-    "Allocation",
-    "AllocationProblem",
-    "Allocator",
-    "CurveLosses",
-    "FipcAllocator",
-    "HfilsAllocator",
-    "OptimalAllocator",
-    "RatioAllocator",
-    "TraceStep",
-    "budget_for_ratio",
-    "make_allocator",
-    "proportional_counts",
-]

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from c2tc_pipeline.allocation.optimal import dual_bound
-from c2tc_pipeline.allocation.problem import AllocationProblem
-from c2tc_pipeline.allocation.result import Allocation, TraceStep
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem, TraceStep
 from c2tc_pipeline.allocation.shares import proportional_counts
 
 

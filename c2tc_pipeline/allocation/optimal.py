@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from c2tc_pipeline.allocation.problem import AllocationProblem
-from c2tc_pipeline.allocation.result import Allocation, TraceStep
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem, TraceStep
 
 # Below this relative gap the greedy allocation is optimal up to rounding.
 _CLOSED_GAP = 1e-9

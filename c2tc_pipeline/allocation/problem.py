@@ -1,29 +1,15 @@
-"""The class-adaptive cluster allocation problem (CCAP), and the losses that it reads from loss curves."""
+"""The class-adaptive cluster allocation problem (CCAP), the losses that it reads from loss curves, and its solution."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
-
-
-class LossSource(Protocol):
-    """Source of WCSS(class, k)."""
-
-    @property
-    def runs(self) -> int:
-        """K-means runs made so far."""
-
-    def wcss(self, index: int, k: int) -> float:
-        """Return the loss of class ``index`` in ``k`` clusters."""
-
-    def table(self, index: int, largest: int) -> np.ndarray:
-        """Return the losses of class ``index`` in 1, 2, ..., ``largest`` clusters."""
 
 
 class CurveLosses:
@@ -34,15 +20,15 @@ class CurveLosses:
 
     @property
     def runs(self) -> int:
-        """One run per grid point of each curve."""
+        """K-means runs made: one per grid point of each curve."""
         return sum(len(curve.grid) for curve in self.curves)
 
     def wcss(self, index: int, k: int) -> float:
-        """Interpolate one point."""
+        """Return the loss of class ``index`` in ``k`` clusters."""
         return float(self.curves[index].at(np.array([k]))[0])
 
     def table(self, index: int, largest: int) -> np.ndarray:
-        """Interpolate the curve at every k."""
+        """Return the losses of class ``index`` in 1, 2, ..., ``largest`` clusters."""
         return self.curves[index].at(np.arange(1, largest + 1))
 
 
@@ -57,7 +43,7 @@ class AllocationProblem:
 
     sizes: np.ndarray
     budget: int
-    losses: LossSource
+    losses: CurveLosses
     gamma: float = 0.25
     min_rows: int = 1
     upper: np.ndarray = field(init=False)
@@ -92,3 +78,61 @@ class AllocationProblem:
     def loss_table(self, index: int) -> np.ndarray:
         """Return one class's term for 1, 2, ..., upper clusters."""
         return self.losses.table(index, int(self.upper[index])) / float(self.sizes[index]) ** self.gamma
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One proposal of a search; iteration 0 is the start, ``best`` the best objective after the step."""
+
+    iteration: int
+    proposed: float
+    best: float
+    accepted: bool
+    step_limit: int
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The number of condensed rows of each class, with objective and bound.
+
+    Examples
+    --------
+    >>> a = Allocation("ratio", np.array([3, 1]), 10.0, 2, (), 9.5, 0.25)
+    >>> round(a.gap, 4)
+    0.05
+    """
+
+    method: str  # the allocator's name
+    counts: np.ndarray  # condensed rows of each class
+    # In the losses that the allocator saw, as in the trace; once the classes are clustered, as measured over all rows.
+    objective: float
+    evaluations: int  # k-means runs that the losses cost
+    trace: tuple[TraceStep, ...]  # a single step for allocators that do not search
+    bound: float | None  # no allocation has a lower objective; None when it is not known
+    gamma: float  # the exponent of the class sizes in the objective
+
+    @property
+    def gap(self) -> float | None:
+        """How far above the bound the objective is, as a share of the objective; None without a bound."""
+        if self.bound is None:
+            return None
+        return (self.objective - self.bound) / self.objective if self.objective > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the allocation as plain JSON values."""
+        return {
+            "method": self.method,
+            "counts": [int(count) for count in self.counts],
+            "objective": self.objective,
+            "evaluations": self.evaluations,
+            "bound": self.bound,
+            "gamma": self.gamma,
+            "trace": [asdict(step) for step in self.trace],
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Allocation:
+        """Rebuild an allocation from :meth:`to_dict`."""
+        trace = tuple(TraceStep(**{**step, "counts": tuple(step["counts"])}) for step in values["trace"])
+        return cls(**{**values, "counts": np.asarray(values["counts"], dtype=np.int64), "trace": trace})

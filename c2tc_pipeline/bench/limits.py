@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import multiprocessing
 import os
@@ -20,11 +19,11 @@ from typing import Any, Generic, TypeVar
 
 from c2tc_pipeline.common.devices import is_out_of_memory
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.processes import end_with_parent
 
 T = TypeVar("T")
 
 OK, OUT_OF_TIME, OUT_OF_MEMORY, FAILED = "ok", "OOT", "OOM", "failed"
-_PR_SET_PDEATHSIG = 1
 
 
 class OutOfTime(RuntimeError):
@@ -120,7 +119,7 @@ def run_limited(work: Callable[[], T], *, seconds: float, gigabytes: float) -> O
 
 
 def _run_in_child(work: Callable[[], Any], sender: Connection, gigabytes: float) -> None:
-    die_with_parent()
+    end_with_parent(signal.SIGKILL)
     _limit_memory(gigabytes)
     sender.send(_attempt(work))
     sender.close()
@@ -137,12 +136,6 @@ def _attempt(work: Callable[[], T]) -> Outcome[T]:
         return Outcome(OUT_OF_MEMORY, reason=str(error))
     except Exception as error:
         return Outcome(FAILED, reason=f"{type(error).__name__}: {error}")
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies; on Linux only."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _limit_memory(gigabytes: float) -> None:

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import anonymous_memory_of
+from c2tc_pipeline.common.stages import memory_status
 
 RATIO = 0.0001
 # Sizes of the synthetic table, as shares of the largest.
@@ -237,7 +237,7 @@ def run_watched(
             env={**os.environ, **(environment or {})},
         )
         while True:
-            private = max(private, anonymous_memory_of(process.pid) or 0)
+            private = max(private, memory_status("RssAnon", process.pid) or 0)
             done, status, used = os.wait4(process.pid, os.WNOHANG)
             if done:
                 break

@@ -11,13 +11,12 @@ import numpy as np
 from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.common.devices import resolve_device
 from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.common.stages import Listener, StageClock
 from c2tc_pipeline.condensation.expand import expanded_frame
 from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
-from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
 from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, StoredMembership
-from c2tc_pipeline.evaluation.averages import SCORES_NAME, class_means, mean_scores
-from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.row_worth import SCORES_NAME, class_means, mean_scores, row_worth
 from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
 from c2tc_pipeline.reports.verdict import verdict
 from c2tc_pipeline.sources.addresses import SHOWN_STANDARD_INPUT

@@ -300,10 +300,10 @@ def _described(file: str | None, table_name: str | None, catalogue: Path, label:
 
 def _check_source(address: str, label: str, roles: Mapping[str, str], out: Path) -> None:
     """Refuse a source, columns or an output directory that can't be used, before the heavy imports."""
+    from c2tc_pipeline.common.defaults import check_columns
     from c2tc_pipeline.condensation import ARTEFACT_KIND
     from c2tc_pipeline.sources.addresses import open_source
     from c2tc_pipeline.storage.artefact import check_target
-    from c2tc_pipeline.tables.given_roles import check_columns
 
     check_columns(open_source(address).header().columns, label, roles)
     check_target(out, kind=ARTEFACT_KIND, replace=True)

@@ -31,52 +31,22 @@ class ServiceFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Service:
-    """One program that runs until it is stopped.
-
-    Parameters
-    ----------
-    name : str
-        For people, and for its log.
-    command : list of str
-        Must hold no secret: every user of the machine can read it.
-    environment : mapping
-        All environment variables of the service.
-    is_ready : callable
-        Polled until it is true; an InputError ends the waiting.
-    before, after : callable, optional
-        Called before its first start, and once it is ready.
-    account : str, optional
-        The user to run as.
-    stop : Signals, default=SIGTERM
-        The signal that ends it in order.
-    stop_seconds : float, default=60
-        Seconds after which it is killed instead.
-    where : str, optional
-        Its address, for people.
-    leaves : tuple of Path, optional
-        Files that it leaves behind elsewhere than in the folder.
-    log : Path, optional
-        The file for its output; by default it is printed.
-    keeps_children : bool, default=False
-        Whether its children end by themselves after it was killed; those of others are killed with it.
-    is_stale : callable, optional
-        Whether it is to be restarted, given its process.
-    """
+    """One program that runs until it is stopped."""
 
     name: str
-    command: list[str]
-    environment: Mapping[str, str]
-    is_ready: Callable[[], bool]
-    before: Callable[[], None] = lambda: None
-    after: Callable[[], None] = lambda: None
-    account: str | None = None
-    stop: signal.Signals = signal.SIGTERM
-    stop_seconds: float = STOP_SECONDS
-    where: str = ""
-    leaves: tuple[Path, ...] = ()
-    log: Path | None = None
-    keeps_children: bool = False
-    is_stale: Callable[[int], bool] | None = None
+    command: list[str]  # without secrets: every user of the machine can read it
+    environment: Mapping[str, str]  # the whole of it
+    is_ready: Callable[[], bool]  # polled until it is true; an InputError ends the waiting
+    before: Callable[[], None] = lambda: None  # called ahead of its first start
+    after: Callable[[], None] = lambda: None  # called once it is ready
+    account: str | None = None  # the user to run as
+    stop: signal.Signals = signal.SIGTERM  # what makes it end in order
+    stop_seconds: float = STOP_SECONDS  # after how long it is killed instead
+    where: str = ""  # its address, for people
+    leaves: tuple[Path, ...] = ()  # files that it leaves behind elsewhere than in the folder
+    log: Path | None = None  # the file for its output; by default it is printed
+    keeps_children: bool = False  # whether its children end by themselves; those of others are killed with it
+    is_stale: Callable[[int], bool] | None = None  # whether it is to be restarted, given its process
 
 
 @dataclass
@@ -91,14 +61,8 @@ class _Running:
 class Supervisor:
     """Running services, in the order in which they were started.
 
-    Parameters
-    ----------
-    folder : Path
-        The working folder of the services.
-    report : callable
-        Called with a sentence when a service is restarted.
-    progress : callable, optional
-        Called with a line when a service is ready or has stopped; ``report`` by default.
+    ``report`` is called with a sentence when a service is restarted, ``progress`` with a line when one is ready or has
+    stopped.
     """
 
     def __init__(self, folder: Path, report: Report, progress: Report | None = None) -> None:

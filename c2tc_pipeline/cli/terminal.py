@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.evaluation.averages import COMPARED_SETS
+from c2tc_pipeline.evaluation.row_worth import COMPARED_SETS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.verdict import learner_name, weak_references, worth_number
 

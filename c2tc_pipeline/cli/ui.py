@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from c2tc_pipeline.cli.supervisor import Service, ServiceFailedError, Supervisor
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.processes import answers
 
 if TYPE_CHECKING:
     from c2tc_pipeline.pipeline.instance import Workplace
-
-_CONNECT_SECONDS = 0.5
 
 
 def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[[str], object]) -> int:
@@ -79,7 +78,7 @@ def _services(place: Workplace, host: str, port: int) -> list[Service]:
             "dashboard",
             [sys.executable, *webserver, *common],
             environment,
-            lambda: _answers(host, port),
+            lambda: answers(host, port),
             stop=signal.SIGINT,
             keeps_children=True,
         ),
@@ -103,9 +102,3 @@ def _check_port(host: str, port: int) -> None:
         raise InputError(
             f"The address {host}:{port} can't be used ({error.strerror}); choose another with --port or --host."
         ) from None
-
-
-def _answers(host: str, port: int) -> bool:
-    with socket.socket() as trial:
-        trial.settimeout(_CONNECT_SECONDS)
-        return trial.connect_ex((host, port)) == 0

@@ -25,7 +25,7 @@ from c2tc_pipeline.clustering.engines import Engine, LostBlocks, Progress, Value
 from c2tc_pipeline.clustering.kernels import CpuKernel, Kernel
 from c2tc_pipeline.clustering.rows import RowBlock, RowSource
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.threads import cores
+from c2tc_pipeline.common.processes import cores
 
 _CONNECT_SECONDS = 10
 # Retries of a task that raised an error.

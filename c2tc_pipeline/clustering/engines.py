@@ -14,7 +14,7 @@ from c2tc_pipeline.clustering.kernels import Kernel, make_kernel
 from c2tc_pipeline.clustering.rows import RowBlock, SpillFile, unspill
 from c2tc_pipeline.common.devices import LOCAL_ENGINE, check_engine
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.common.processes import side_by_side
 
 Value = TypeVar("Value")
 Progress = Callable[[int, int], None]

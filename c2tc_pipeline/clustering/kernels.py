@@ -20,7 +20,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.sums import ClusterSums, cluster_sums, moved_sums, own_distances
 from c2tc_pipeline.common.devices import resolve_device
-from c2tc_pipeline.common.threads import cores, one_blas_thread
+from c2tc_pipeline.common.processes import cores, one_blas_thread
 
 # Centres that a row is compared with in a step among neighbours. At 1 % of Covertype and Airlines the objective ends
 # within 0.01 % of that with 128 centres; with 64 it was 0.05 % higher on Airlines.
@@ -165,10 +165,10 @@ def _label_ranges(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, size: 
         labels[part] = np.matmul(extended[here], factor, out=scores[here]).argmax(axis=1)
 
 
-def nearest_neighbours(centers: np.ndarray, count: int | None = None) -> np.ndarray:
-    """Return for each centre the ``count`` nearest centres, itself included, in no particular order."""
+def nearest_neighbours(centers: np.ndarray) -> np.ndarray:
+    """Return for each centre the nearest centres, itself included, in no particular order."""
     k = len(centers)
-    count = min(count or NEIGHBOURS, k)
+    count = min(NEIGHBOURS, k)
     closeness = centers @ centers.T
     closeness -= _half_norms(centers)
     # Rounding must not exclude a centre from its own neighbours.

@@ -23,7 +23,7 @@ from c2tc_pipeline.clustering.kernels import Kernel
 from c2tc_pipeline.clustering.rows import RowBlock, RowSource
 from c2tc_pipeline.clustering.sums import own_distances
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.parquet import open_arrays
 
 

@@ -1,13 +1,21 @@
-"""Messages for users: the error for mistakes that they can fix, notices about their table, and suggested names."""
+"""Messages for users, with suggested names, and another try after errors that pass.
+
+Mistakes that users can fix are errors; remarks about their table are notices.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 _MAX_LENGTH = 1_000
 _MAX_LISTED = 10
+PAUSE_SECONDS = 0.5
 
 
 class InputError(ValueError):
@@ -66,3 +74,23 @@ class Notice:
     def to_dict(self) -> dict[str, str | None]:
         """Return the notice as JSON values."""
         return asdict(self)
+
+
+def with_retries(action: Callable[[], Value], tries: int, *, pause: float = PAUSE_SECONDS) -> Value:
+    """Call an idempotent action up to ``tries`` times; after a ConnectionError wait, twice as long each time.
+
+    >>> answers = iter([ConnectionError("busy"), 7])
+    >>> def request():
+    ...     answer = next(answers)
+    ...     if isinstance(answer, Exception):
+    ...         raise answer
+    ...     return answer
+    >>> with_retries(request, 3, pause=0)
+    7
+    """
+    for attempt in range(tries - 1):
+        try:
+            return action()
+        except ConnectionError:
+            time.sleep(pause * 2**attempt)
+    return action()

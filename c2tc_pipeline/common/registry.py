@@ -1,4 +1,4 @@
-"""Lazy imports: registries of models, rivals and sources by name, and packages of optional extras."""
+"""Registries of models, rivals, encoders and commands by name, imported when one is used."""
 
 from __future__ import annotations
 

@@ -15,8 +15,10 @@ from c2tc_pipeline.common.defaults import (
     REPRESENTATIVES,
     SCALINGS,
     STRING_ENCODINGS,
+    Role,
     check_choice,
     check_column_weights,
+    check_columns,
     check_gamma,
     check_min_rows,
     check_rows,
@@ -25,11 +27,10 @@ from c2tc_pipeline.common.defaults import (
 from c2tc_pipeline.common.devices import DEVICES, check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
-from c2tc_pipeline.condensation.stages import Listener, StageClock
+from c2tc_pipeline.common.stages import Listener, StageClock
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.frames import as_pandas
-from c2tc_pipeline.tables.given_roles import Role, check_columns
 from c2tc_pipeline.tables.table import learn_table, with_validation
 
 if TYPE_CHECKING:

@@ -10,15 +10,14 @@ from functools import partial
 import numpy as np
 
 from c2tc_pipeline.allocation.optimal import bound_of_tables
-from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
-from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem, CurveLosses
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.clustering.lloyd import ClassClusters
 from c2tc_pipeline.clustering.rows import RowSource, lookup, release_pages, row_array, row_chunks
 from c2tc_pipeline.clustering.sums import cluster_sums
+from c2tc_pipeline.common.stages import StageClock
 from c2tc_pipeline.condensation.plan import AllocationPlan, ClusterSettings, class_rows
-from c2tc_pipeline.condensation.stages import StageClock
 
 # Rows read at once to compute means.
 _PART_ROWS = 65_536

@@ -23,6 +23,7 @@ from c2tc_pipeline.common.defaults import (
 )
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.seeds import RandomStateLike, generator_of, seed_of
+from c2tc_pipeline.common.stages import Listener, StageClock
 from c2tc_pipeline.condensation.clusters import (
     ClassOrder,
     Clusters,
@@ -48,7 +49,6 @@ from c2tc_pipeline.condensation.sampler import (
     refuse_one_class,
 )
 from c2tc_pipeline.condensation.spread import measure_spread
-from c2tc_pipeline.condensation.stages import Listener, StageClock
 from c2tc_pipeline.condensation.table import training_weights
 from c2tc_pipeline.storage.cache import ContentCache
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.condensation.column_weights import ColumnWeights
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 _ROWS = "rows"
 
@@ -24,27 +24,6 @@ _ROWS = "rows"
 class EncodedRows:
     """Encoded rows in the order of their classes.
 
-    Parameters
-    ----------
-    X : ndarray of float32 of shape (n, d)
-        The training rows, in memory or mapped from a file.
-    edges : ndarray of int of shape (classes + 1,)
-        Where each class begins, and the end.
-    names : tuple of str
-        The encoded columns.
-    classes : tuple of str
-        The names of the classes, for people.
-    validation : tuple of (rows, class numbers), optional
-        Encoded validation rows.
-    origin : str
-        The hash of the rows before encoding: different rows may be equal when encoded.
-    weights : ColumnWeights, optional
-        Weights of the columns in distances.
-    address : str
-        Where other processes may read the rows as a ``.npy`` file or object; empty if they are not stored.
-    scratch : object, optional
-        The temporary directory that holds the files of ``X``, removed with this object.
-
     Examples
     --------
     >>> rows = EncodedRows(np.zeros((3, 1), dtype=np.float32), np.array([0, 1, 3]), ("age",), ("no", "yes"))
@@ -52,14 +31,15 @@ class EncodedRows:
     ([1, 2], [0, 1, 1])
     """
 
-    X: np.ndarray
-    edges: np.ndarray
-    names: tuple[str, ...]
-    classes: tuple[str, ...]
-    validation: tuple[np.ndarray, np.ndarray] | None = None
-    origin: str = ""
-    weights: ColumnWeights | None = None
-    address: str = ""
+    X: np.ndarray  # float32, in memory or mapped from a file
+    edges: np.ndarray  # where each class begins, and the end
+    names: tuple[str, ...]  # of the encoded columns
+    classes: tuple[str, ...]  # their names, for people
+    validation: tuple[np.ndarray, np.ndarray] | None = None  # encoded rows, and their class numbers
+    origin: str = ""  # the hash of the rows before encoding: different rows may be equal when encoded
+    weights: ColumnWeights | None = None  # of the columns in distances
+    address: str = ""  # of a .npy file or object that other processes may read; empty if there is none
+    # The temporary directory of X, removed with this object.
     scratch: Any = field(default=None, repr=False, compare=False)
 
     @property

@@ -17,8 +17,9 @@ import pandas as pd
 
 from c2tc_pipeline.common.defaults import check_min_rows
 from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.processes import side_by_side
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
-from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.common.stages import StageClock
 from c2tc_pipeline.condensation.clusters import Clusters, singleton_message
 from c2tc_pipeline.condensation.column_weights import choose_weights
 from c2tc_pipeline.condensation.condenser import Condenser
@@ -28,7 +29,6 @@ from c2tc_pipeline.condensation.members import ColumnSummary, Votes, shown_colum
 from c2tc_pipeline.condensation.plan import AllocationPlan
 from c2tc_pipeline.condensation.repeated import RepeatedSearch
 from c2tc_pipeline.condensation.spread import CategoryShares, Spread, measure_spread, without_few_numbers
-from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.summary import project, roles_table, summarise
 from c2tc_pipeline.condensation.table import CondensedTable, StoredMembership
 from c2tc_pipeline.encoding.base import Progress, TableEncoder

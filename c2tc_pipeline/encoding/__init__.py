@@ -1,4 +1,4 @@
-"""Encoders from raw columns to numbers in [0, 1]: HCFE and the encodings it is compared with.
+"""Encoders from raw columns to numbers in [0, 1]: the paper's HCFE.
 
 To add an encoder, write a file with its class and its parts, and name it in
 :data:`c2tc_pipeline.encoding.storage.ENCODERS`.

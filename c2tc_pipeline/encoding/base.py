@@ -15,13 +15,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from c2tc_pipeline.common.defaults import Role, checked_overrides
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.processes import one_blas_thread, side_by_side
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
-from c2tc_pipeline.common.threads import one_blas_thread, side_by_side
 from c2tc_pipeline.encoding.numeric import MissingMark, NumericPart
 from c2tc_pipeline.encoding.part import Part, as_role, check_values
 from c2tc_pipeline.tables.frames import as_pandas, is_table
-from c2tc_pipeline.tables.given_roles import Role, checked_overrides
 from c2tc_pipeline.tables.readings import Readings, read_frame
 from c2tc_pipeline.tables.statistics import Block, TableStatistics, gather_statistics, row_named
 

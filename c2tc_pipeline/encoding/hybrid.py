@@ -19,8 +19,7 @@ from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings
 from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.encoding.label import BinaryPart
-from c2tc_pipeline.encoding.numeric import NumericPart
+from c2tc_pipeline.encoding.numeric import BinaryPart, NumericPart
 from c2tc_pipeline.encoding.part import Part, check_at_least
 from c2tc_pipeline.encoding.similarity import SimilarityPart
 from c2tc_pipeline.encoding.strings import StringChoice, choose_string_encoding
@@ -108,9 +107,6 @@ class HybridEncoder(TableEncoder):
     (1, 2)
     """
 
-    scalar_target = False
-    """Average class numbers in target encoding, as printed in the paper; for experiments, set in Python, not stored."""
-
     strings: str = "auto"
     numeric: str = "quantile"
     _: KW_ONLY
@@ -189,8 +185,7 @@ class HybridEncoder(TableEncoder):
             BinaryPart.fit(statistics, binary),
         ]
         if codes or as_codes:
-            given: dict[str, Any] = {"smoothing": self.smoothing, "scalar": self.scalar_target}
-            target = TargetPart.fit(statistics, codes + as_codes, self.classes_, **given)
+            target = TargetPart.fit(statistics, codes + as_codes, smoothing=self.smoothing)
             parts.append(target)
             if self.smoothing == "auto":
                 self.notices_ += untrusted_columns(target, statistics)

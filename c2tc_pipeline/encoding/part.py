@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.categories import factorise
-from c2tc_pipeline.tables.kinds import to_codes, to_numbers, to_text
+from c2tc_pipeline.tables.kinds import factorise, to_codes, to_numbers, to_text
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics, refuse_infinities, row_named
 

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import load_file, save
 
-from c2tc_pipeline.common.threads import one_blas_thread
+from c2tc_pipeline.common.processes import one_blas_thread
 from c2tc_pipeline.encoding import AUTOENCODER_VERSION
 from c2tc_pipeline.encoding.autoencoder import AutoencoderSettings, TrainedAutoencoder, distinct_rows, train_autoencoder
 from c2tc_pipeline.encoding.part import Part, PartState, unit_scale
 from c2tc_pipeline.encoding.strings import CHUNK_STRINGS, Vocabulary
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
-from c2tc_pipeline.storage.hashing import hash_array, hash_json
-from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.storage.manifest import hash_array, hash_json
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline.tables.statistics import TableStatistics
 
 # Longer n-grams than any string of a table has would only cost time.

@@ -23,9 +23,8 @@ from c2tc_pipeline.common.registry import Registry
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, as_role, checked_texts
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
-from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.storage.manifest import DamagedArtefactError, hash_file, hash_json
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline.tables.readings import Readings
 from c2tc_pipeline.tables.roles import ColumnRole, Role
 
@@ -35,16 +34,8 @@ ARRAYS_NAME = "encoder.safetensors"
 # Parameters of earlier releases that fitted parts do not depend on.
 _FORMER_PARAMETERS = ("scalar_target",)
 
-ENCODERS = Registry(
-    "encoder",
-    {
-        "HybridEncoder": "c2tc_pipeline.encoding.hybrid:HybridEncoder",
-        "LabelEncoder": "c2tc_pipeline.encoding.label:LabelEncoder",
-        "OneHotPcaEncoder": "c2tc_pipeline.encoding.onehot:OneHotPcaEncoder",
-        "TargetEncoder": "c2tc_pipeline.encoding.target:TargetEncoder",
-    },
-)
-"""Encoders that can be stored, by class name; their parts are registered by defining them."""
+ENCODERS = Registry("encoder", {"HybridEncoder": "c2tc_pipeline.encoding.hybrid:HybridEncoder"})
+"""Encoders that can be stored, by class name; importing the bench's adds them. Defining a part registers it."""
 
 
 def save_encoder(encoder: TableEncoder, directory: str | Path) -> None:
@@ -103,8 +94,6 @@ def load_encoder(directory: str | Path) -> TableEncoder:
 
 def _rebuilt(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
     given = {name: value for name, value in values["parameters"].items() if name not in _FORMER_PARAMETERS}
-    if values["encoder"] not in ENCODERS:
-        raise ValueError("unknown encoder")
     kind = ENCODERS.load(values["encoder"])
     encoder: TableEncoder = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
     encoder.columns_ = checked_texts(values["columns"])

@@ -1,7 +1,7 @@
 """Target encoding: a category becomes the shares of the classes among its rows, shrunk towards the overall shares.
 
 The paper averages the label. With more than two classes an average of class numbers depends on their arbitrary order,
-and the paper's label is one-hot, so the mean is a vector. The literal scalar is kept for the ablation (``scalar``).
+and the paper's label is one-hot, so the mean is a vector.
 
 Training rows are encoded out of fold: by the class shares of the other folds, so that no row's own label is in its
 encoding. New rows are encoded by the shares of all training rows.
@@ -9,9 +9,9 @@ encoding. New rows are encoded by the shares of all training rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,8 @@ from scipy import sparse, special
 from scipy.sparse import linalg
 
 from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.common.seeds import RandomStateLike
-from c2tc_pipeline.encoding.base import Progress, TableEncoder
-from c2tc_pipeline.encoding.numeric import NumericPart
 from c2tc_pipeline.encoding.part import Part, PartState, category_rows, check_at_least, unit_scale
 from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, folds_of, mixed_bits
-from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.statistics import TableStatistics
 
 # Max number of output columns of a code.
@@ -46,18 +42,10 @@ _NOISE_SEED = np.uint64(0xA0761D6478BD642F)
 
 @dataclass(frozen=True)
 class ClassShares:
-    """Class shares of categories as sums over their rows: the rows, and the excess of each class over its share.
+    """Class shares of categories as sums over their rows."""
 
-    Parameters
-    ----------
-    cells : csr_array
-        Rows of each category by class.
-    overall : ndarray
-        The share of each class in all training rows.
-    """
-
-    cells: sparse.csr_array
-    overall: np.ndarray
+    cells: sparse.csr_array  # rows of each category by class
+    overall: np.ndarray  # the share of each class in all training rows
 
     @property
     def rows(self) -> np.ndarray:
@@ -160,22 +148,12 @@ def _signs(shares: ClassShares, directions: np.ndarray, smoothing: float) -> np.
 
 @dataclass(frozen=True)
 class TargetScale:
-    """How the class shares of one column become its encoded columns.
+    """How the class shares of one column become its encoded columns."""
 
-    Parameters
-    ----------
-    directions : ndarray of shape (classes, outputs)
-        What the shares are multiplied with.
-    smoothing : float
-        Weight of the overall shares, in rows.
-    low, high : ndarray
-        The values that become 0 and 1, relative to the overall shares.
-    """
-
-    directions: np.ndarray
-    smoothing: float
-    low: np.ndarray
-    high: np.ndarray
+    directions: np.ndarray  # of shape (classes, outputs): what the shares are multiplied with
+    smoothing: float  # how many rows the overall shares count for
+    low: np.ndarray  # what becomes 0, relative to the overall shares
+    high: np.ndarray  # what becomes 1
 
     def table(self, shares: ClassShares) -> np.ndarray:
         """Return the encoding of each category, of missing values and of unseen ones."""
@@ -193,12 +171,13 @@ class TargetPart(Part):
     --------
     >>> import pandas as pd
     >>> rows = TableStatistics.of(pd.DataFrame({"day": [1, 1, 2, 2]}), np.array([0, 1, 1, 1]))
-    >>> part = TargetPart.fit(rows, ["day"], ["no", "yes"], smoothing=0.0)
+    >>> part = TargetPart.fit(rows, ["day"], smoothing=0.0)
     >>> part.encode(pd.DataFrame({"day": [1, 2, 7]})).ravel()
     array([1. , 0. , 0.5], dtype=float32)
     """
 
     kind = "target"
+    directions = staticmethod(leading_directions)
 
     columns: list[str]
     keys: list[list[str]]
@@ -210,12 +189,10 @@ class TargetPart(Part):
         cls,
         statistics: TableStatistics,
         columns: Sequence[str],
-        classes: Sequence[Any],
         *,
         smoothing: float | str,
-        scalar: bool = False,
     ) -> TargetPart:
-        """Learn the class shares of each category; ``scalar`` averages class numbers, as printed in the paper."""
+        """Learn the class shares of each category."""
         if columns and not statistics.is_labelled:
             raise InputError(f"Column {columns[0]!r} is encoded by the label's mean: pass the labels y to fit.")
         part = cls(list(columns), [], [], [])
@@ -223,8 +200,7 @@ class TargetPart(Part):
             counts = statistics.categories(name)
             shares = class_shares(counts)
             chosen = estimated_smoothing(shares) if isinstance(smoothing, str) else float(smoothing)
-            scalars = np.arange(len(classes), dtype=np.float64)[:, None]
-            directions = scalars if scalar else leading_directions(shares, chosen)
+            directions = cls.directions(shares, chosen)
             means = shares.means(directions, chosen)[shares.rows > 0]
             # Differences that are mostly chance get a narrower range than others.
             trusted = reliability(shares.rows, chosen) if isinstance(smoothing, str) else 1.0
@@ -357,34 +333,3 @@ def check_smoothing(smoothing: float | str) -> None:
         raise InputError(f"Parameter 'smoothing' is {smoothing!r}, but must be 'auto' or a number.")
     if not isinstance(smoothing, str):
         check_at_least(0, smoothing=smoothing)
-
-
-@dataclass(eq=False, repr=False)
-class TargetEncoder(TableEncoder):
-    """Smoothed target encoding of all categorical columns, with scaled numeric ones: one of the paper's ablations.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = pd.DataFrame({"job": ["nurse", "cook", "nurse"]})
-    >>> TargetEncoder().fit(rows, [1, 0, 1]).transform(rows).ravel()
-    array([0., 1., 0.], dtype=float32)
-    """
-
-    scalar_target = False
-    """Average class numbers, as printed in the paper; for experiments, set in Python and not stored."""
-
-    numeric: str = "minmax"
-    _: KW_ONLY
-    smoothing: float | str = "auto"
-    roles: Mapping[str, Role | str] | None = None
-    random_state: RandomStateLike = 0
-
-    def _fit_parts(self, statistics: TableStatistics, columns: list[str], progress: Progress | None) -> list[Part]:
-        check_smoothing(self.smoothing)
-        numeric = [name for name in columns if self.roles_[name].role is Role.NUMERIC]
-        parts: list[Part] = [NumericPart.fit(statistics, numeric, self.numeric)]
-        if categorical := [name for name in columns if name not in numeric]:
-            given: dict[str, Any] = {"smoothing": self.smoothing, "scalar": self.scalar_target}
-            parts.append(TargetPart.fit(statistics, categorical, self.classes_, **given))
-        return parts

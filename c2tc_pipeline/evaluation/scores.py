@@ -21,10 +21,10 @@ from sklearn.base import BaseEstimator, clone
 
 from c2tc_pipeline.common.errors import InputError, one_line
 from c2tc_pipeline.common.optimisers import one_thread
-from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.common.processes import side_by_side
+from c2tc_pipeline.common.stages import Listener
 from c2tc_pipeline.condensation.encoded import EncodedRows
 from c2tc_pipeline.condensation.expand import expand_table
-from c2tc_pipeline.condensation.stages import Listener
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.metrics import ALL_METRICS, CLASS_METRICS, Scores
 from c2tc_pipeline.evaluation.models import make_model

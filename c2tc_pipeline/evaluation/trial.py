@@ -20,7 +20,7 @@ from c2tc_pipeline.evaluation.metrics import Scores, score_predictions
 from c2tc_pipeline.evaluation.models.base import ProbabilityClassifier
 from c2tc_pipeline.evaluation.training import Recipe
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache
-from c2tc_pipeline.storage.hashing import hash_array, hash_json
+from c2tc_pipeline.storage.manifest import hash_array, hash_json
 
 
 def random_rows(codes: np.ndarray, rows: int, *, seed: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from pathlib import Path
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.evaluation.models import MODELS
 from c2tc_pipeline.storage.backend import Backend
-from c2tc_pipeline.storage.hashing import hash_file
+from c2tc_pipeline.storage.manifest import hash_file
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 

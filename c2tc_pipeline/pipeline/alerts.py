@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,8 @@ import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.messages import Deliver, Message, send, targets
+from c2tc_pipeline.pipeline.run_events import error_chain, is_interrupt
+from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.sources.location import without_secrets
 
 SOURCE_ALERTS = "*alerts"
@@ -43,9 +44,7 @@ _TABLES_SHOWN = 5
 # Dagster decides whether it retries a run just after the run's failure is stored.
 _DECISION_SECONDS = 60.0
 _CONDENSED = "condensed_table"
-_RATIO_STEP = re.compile(r"(.+?)_(\d+(?:_\d+)?)")
 _LOST = "The process of the run was lost: killed, out of memory, or ended with its machine or container."
-_INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
 _EVENTS = {
     dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
     dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED,
@@ -70,19 +69,10 @@ class Place(NamedTuple):
         return "/".join([self.table or "", self.step, *([self.check] if self.check else [])])
 
 
-def place_of(key: dg.AssetKey, partition: str | None, check: str | None = None) -> Place:
-    """Return the table, step and ratio of an asset.
-
-    Its key is ``[table, step]`` with the ratio as partition or at the end of the step, such as ``report`` and
-    ``condensed_table_0_01``; or that of an asset partitioned by tables, such as ``adult|0.01``.
-    """
-    *above, step = key.path
-    if above:
-        if found := _RATIO_STEP.fullmatch(step):
-            step, partition = found[1], found[2].replace("_", ".")
-        return Place("/".join(above), step, partition, check)
-    table, _, ratio = (partition or "").partition("|")
-    return Place(table or None, step, ratio or None, check)
+def place_of(key: dg.AssetKey, check: str | None = None) -> Place:
+    """Return the table, step and ratio of an asset."""
+    found = TableStep.of_key(key)
+    return Place(found.table or None, found.step, None if found.ratio is None else f"{found.ratio:g}", check)
 
 
 @dataclass
@@ -105,13 +95,7 @@ class Cause:
 
 
 class Alerts:
-    """Open causes and undelivered messages, which a sensor keeps in its cursor.
-
-    Parameters
-    ----------
-    state : mapping, optional
-        What :meth:`dump` returned.
-    """
+    """Open causes and undelivered messages, which a sensor keeps in its cursor in the form of :meth:`dump`."""
 
     def __init__(self, state: Mapping[str, Any] | None = None) -> None:
         state = state or {}
@@ -194,13 +178,8 @@ def alert_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor that sends an alert for each cause of failure, and a message when it is over.
 
-    Parameters
-    ----------
-    fresh_within : mapping, optional
-        For an asset, the age of its newest materialisation from which on it is late. Dagster evaluates freshness
-        policies, but offers the outcome on its pages only.
-    interval_seconds : int, default=30
-        Pause between ticks.
+    An asset whose newest materialisation is older than ``fresh_within`` is late: Dagster evaluates freshness policies,
+    but offers the outcome on its pages only.
     """
     limits = dict(fresh_within or {})
 
@@ -239,21 +218,7 @@ def report(
 ) -> dict[str, Any]:
     """Send alerts for problems that a sensor finds at several ticks in a row, and messages when they are over.
 
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Where to look for the condensed table that stays in force.
-    state : mapping or None
-        What the call before returned.
-    problems : mapping
-        What is wrong with each place, None if nothing is.
-    looks : int, default=2
-        The number of ticks in a row after which a problem is certain.
-
-    Returns
-    -------
-    dict
-        The state to give to the next call; JSON.
+    ``problems`` says what is wrong with each place, None if nothing is. Returns the ``state`` for the next call; JSON.
     """
     state = state or {}
     alerts, before = Alerts(state), state.get("seen", {})
@@ -326,17 +291,17 @@ def _take_run(
         data: Any = event.event_specific_data
         match event.event_type:
             case dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED:
-                place = places[event.step_key] = place_of(data.asset_key, data.partition)
+                place = places[event.step_key] = place_of(data.asset_key)
                 unmade[place] = None
             case dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED:
-                places[event.step_key] = place_of(data.asset_key, run.tags.get("dagster/partition"), data.check_name)
+                places[event.step_key] = place_of(data.asset_key, data.check_name)
             case dg.DagsterEventType.ASSET_MATERIALIZATION:
                 made = data.materialization
-                place = place_of(made.asset_key, made.partition)
+                place = place_of(made.asset_key)
                 unmade.pop(place, None)
                 alerts.pass_(place)
             case dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-                place = place_of(data.asset_key, data.partition, data.check_name)
+                place = place_of(data.asset_key, data.check_name)
                 if data.passed:
                     alerts.pass_(place)
                 elif data.blocking or data.severity == dg.AssetCheckSeverity.ERROR:
@@ -348,11 +313,11 @@ def _take_run(
             case dg.DagsterEventType.STEP_FAILURE if is_certain and event.step_key not in refused:
                 is_explained = True
                 place = places.get(event.step_key) or Place(None, str(event.step_key), None)
-                if not _is_interrupt(data.error):
+                if not is_interrupt(data.error):
                     alerts.fail(place, step_sentence(data), since=ended, run_id=run.run_id)
             case dg.DagsterEventType.RUN_FAILURE if is_certain and not (is_explained or refused):
                 error = getattr(data, "error", None)
-                if not _is_interrupt(error):
+                if not is_interrupt(error):
                     first = {place.table: place for place in reversed(unmade)}
                     for place in first.values() or [Place(None, run.job_name, None)]:
                         alerts.fail(place, run_sentence(event.message, error), since=ended, run_id=run.run_id)
@@ -367,7 +332,7 @@ def _judge_freshness(instance: dg.DagsterInstance, alerts: Alerts, limits: Mappi
         event, limit = entry.last_materialization, limits[entry.asset_key]
         if event is None:
             continue
-        place = place_of(entry.asset_key, None, "freshness")
+        place = place_of(entry.asset_key, "freshness")
         if time.time() - event.timestamp <= limit.total_seconds():
             alerts.pass_(place)
         else:
@@ -413,7 +378,7 @@ def _in_force(instance: dg.DagsterInstance, cause: Cause) -> str | None:
         return None
     made = []
     for key in instance.get_asset_keys(prefix=[cause.table]):
-        place = place_of(key, None)
+        place = place_of(key)
         if place.step == _CONDENSED and (place.ratio is None or not any(cause.ratios) or place.ratio in cause.ratios):
             event = instance.get_latest_materialization_event(key)
             made += [event.timestamp] if event is not None else []
@@ -426,9 +391,7 @@ def step_sentence(failed: Any) -> str:
     """Return what was wrong with a step; the text of unexpected errors is left out, as it may hold secrets."""
     if failed.user_failure_data is not None and failed.user_failure_data.description:
         return str(failed.user_failure_data.description)
-    error = failed.error
-    while error is not None and error.cause is not None:
-        error = error.cause
+    error = next(reversed(error_chain(failed.error)), None)
     if error is None or error.cls_name is None:
         return "The process of the step was lost: killed, or out of memory."
     if error.cls_name == InputError.__name__:
@@ -447,14 +410,6 @@ def run_sentence(message: str | None, error: Any) -> str:
         if message and message.startswith(begin):
             return message
     return _LOST
-
-
-def _is_interrupt(error: Any) -> bool:
-    while error is not None:
-        if error.cls_name in _INTERRUPTS:
-            return True
-        error = error.cause
-    return False
 
 
 def _one_line(text: str) -> str:

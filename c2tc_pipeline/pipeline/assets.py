@@ -158,7 +158,7 @@ def _cluster_allocation(options: AssetOptions, of: TableStep) -> dg.AssetsDefini
         description="How many condensed rows each class gets (HFILS, or another allocator), over its loss curves.",
     )
     def cluster_allocation(context: dg.AssetExecutionContext, encoded_table: EncodedRows):  # type: ignore[no-untyped-def]
-        from c2tc_pipeline.condensation.stages import StageClock
+        from c2tc_pipeline.common.stages import StageClock
         from c2tc_pipeline.condensation.steps import make_condenser
 
         with options.step(context) as step:
@@ -183,7 +183,7 @@ def _condensed_table(options: AssetOptions, of: TableStep) -> dg.AssetsDefinitio
         encoded_table: EncodedRows,
         cluster_allocation: AllocationPlan,
     ):
-        from c2tc_pipeline.condensation.stages import StageClock
+        from c2tc_pipeline.common.stages import StageClock
         from c2tc_pipeline.condensation.steps import assemble, make_condenser, refuse_repeated
 
         with options.step(context) as step:
@@ -286,7 +286,7 @@ def _leaderboard(options: AssetOptions, of: TableStep) -> dg.AssetsDefinition:
         description="The scores of all tables and ratios side by side.",
     )
     def leaderboard(context: dg.AssetExecutionContext, **inputs: pd.DataFrame | None):  # type: ignore[no-untyped-def]
-        from c2tc_pipeline.evaluation.averages import gather_scores
+        from c2tc_pipeline.evaluation.row_worth import gather_scores
 
         with options.step(context) as step:
             board = gather_scores(step.gathered(inputs, "evaluation_scores"))

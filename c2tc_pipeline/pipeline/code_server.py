@@ -12,20 +12,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import dagster as dg
 
-from c2tc_pipeline.common.processes import end_with_parent
+from c2tc_pipeline.common.processes import answers, end_with_parent
 
 # The tag by which the default launcher records the server of a run; it has no public name.
 SERVER_TAG = ".dagster/grpc_info"
 _LOST = "The code server that executed this run ended."
 _STATUSES = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
-_CONNECT_SECONDS = 2.0
 _POLL_SECONDS = 0.5
 # Time in which the daemon, which polls every second, has reloaded the location.
 _SETTLE_SECONDS = 10.0
@@ -40,7 +38,7 @@ def lost_runs(instance: dg.DagsterInstance, host: str, port: int) -> dict[str, i
     found = {}
     for run in instance.get_runs(dg.RunsFilter(statuses=_STATUSES)):
         server = json.loads(run.tags.get(SERVER_TAG, "{}"))
-        if server.get("host") == host and (server.get("port") == port or not _answers(host, server.get("port"))):
+        if server.get("host") == host and (server.get("port") == port or not answers(host, server.get("port") or 0)):
             found[run.run_id] = _launches(instance, run.run_id)
     return found
 
@@ -65,14 +63,6 @@ def _launches(instance: dg.DagsterInstance, run_id: str) -> int:
     return len(instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.RUN_STARTING).records)
 
 
-def _answers(host: str, port: int | None) -> bool:
-    try:
-        with socket.create_connection((host, port or 0), timeout=_CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
-
-
 def main(arguments: list[str]) -> int:
     """Run the code server to its end, and return its exit code."""
     host, port = os.environ["C2TC_CODE_HOST"], int(os.environ["C2TC_CODE_PORT"])
@@ -85,7 +75,7 @@ def main(arguments: list[str]) -> int:
         settled: float | None = None
         while lost and server.poll() is None:
             time.sleep(_POLL_SECONDS)
-            if settled is None and _answers(host, port):
+            if settled is None and answers(host, port):
                 settled = time.monotonic() + _SETTLE_SECONDS
             if settled is not None and time.monotonic() > settled:
                 for run_id in end_runs(instance, lost):

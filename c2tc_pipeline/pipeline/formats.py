@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.averages import read_scores, write_scores
+from c2tc_pipeline.evaluation.row_worth import read_scores, write_scores
 from c2tc_pipeline.storage.artefact import ScratchDirectory
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
-from c2tc_pipeline.storage.manifest import TIMINGS_NAME, files_below, relative_name
+from c2tc_pipeline.storage.manifest import TIMINGS_NAME, files_below, hash_file, hash_json, relative_name
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json

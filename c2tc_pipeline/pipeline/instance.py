@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import yaml
@@ -80,11 +79,7 @@ def open_instance(home: str | Path) -> dg.DagsterInstance:
 def runs_are_local(home: str | Path) -> bool:
     """Return whether an instance has its runs on this machine, as it does unless its settings say otherwise."""
     remote = {"run_launcher", "storage", "run_storage", "event_log_storage"}
-    return remote.isdisjoint(_settings(Path(home)))
-
-
-def _settings(home: Path) -> dict[str, Any]:
-    return yaml.safe_load((home / SETTINGS.name).read_text(encoding="utf-8")) or {}
+    return remote.isdisjoint(yaml.safe_load(Path(home, SETTINGS.name).read_text(encoding="utf-8")) or {})
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:

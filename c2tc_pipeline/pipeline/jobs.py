@@ -21,7 +21,7 @@ from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
 from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVER_ALL, TableStep, steps_named
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.source import version_size
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables.catalogue import Catalogue
 
 # The steps of each job, parents first.
@@ -58,7 +58,6 @@ STEPS_VARIABLE = "C2TC_STEPS"
 # starts threads or opens connections, which do not survive a fork.
 PRELOADED = (
     "c2tc_pipeline.pipeline.preloaded",
-    "c2tc_pipeline.pipeline.step_processes",
     "c2tc_pipeline.clustering.kernels",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.common.errors import InputError, with_retries
 
 WEBHOOK_VARIABLE = "C2TC_WEBHOOK_URL"
 FORMAT_VARIABLE = "C2TC_WEBHOOK_FORMAT"

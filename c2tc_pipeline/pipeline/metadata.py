@@ -216,8 +216,7 @@ def of_training_rows(rows: pd.DataFrame, table: CondensedTable, parent: TableSte
 
 def of_scores(scores: pd.DataFrame) -> Metadata:
     """Return the verdict, the worth of a condensed row, and the scores of each model and training set."""
-    from c2tc_pipeline.evaluation.averages import mean_scores
-    from c2tc_pipeline.evaluation.row_worth import row_worth
+    from c2tc_pipeline.evaluation.row_worth import mean_scores, row_worth
     from c2tc_pipeline.evaluation.scores import TRAINING_SETS
     from c2tc_pipeline.reports.exhibits import TITLES, worth_exhibits
     from c2tc_pipeline.reports.verdict import headline, verdict, weak_references, worth_number

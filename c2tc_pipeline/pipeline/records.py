@@ -31,8 +31,8 @@ from c2tc_pipeline.pipeline.versioning import (
     table_steps,
 )
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.source import Source, version_size
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.sources.source import version_size
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue
 
@@ -188,10 +188,8 @@ class Records:
         if fingerprint == recorded:
             return False
         sizes = version_size(fingerprint), version_size(recorded)
-        return (None not in sizes and sizes[0] != sizes[1]) or self._source(table).digest() != digest
-
-    def _source(self, table: str) -> Source:
-        return open_source(self.catalogue.resolve_source(self.catalogue[table]))
+        source = open_source(self.catalogue.resolve_source(self.catalogue[table]))
+        return (None not in sizes and sizes[0] != sizes[1]) or source.digest() != digest
 
 
 def unreadable(error: InputError | OSError) -> str:

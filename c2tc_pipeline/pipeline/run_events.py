@@ -119,7 +119,7 @@ class RunWatch(logging.Handler):
                 self._handle_failure(step, event.step_failure_data.error)
             case dg.DagsterEventType.RUN_FAILURE:
                 error = event.job_failure_data.error
-                self.interrupted |= _is_interrupt(error)
+                self.interrupted |= is_interrupt(error)
                 if not self.failures and not self.interrupted:
                     self._handle_failure("", error)
             case dg.DagsterEventType.ENGINE_EVENT if "pool" in event.engine_event_data.metadata:
@@ -142,12 +142,12 @@ class RunWatch(logging.Handler):
 
     def _stop_if_interrupted(self, error: Any) -> None:
         # Dagster would retry a step that was stopped with Ctrl-C; an interrupt raised outside of the step ends the run.
-        if _is_interrupt(error):
+        if is_interrupt(error):
             self.interrupted = True
             raise KeyboardInterrupt
 
 
-def _chain(error: Any) -> list[Any]:
+def error_chain(error: Any) -> list[Any]:
     """Return an error and what caused it, the outermost first."""
     found = []
     while error is not None:
@@ -156,13 +156,14 @@ def _chain(error: Any) -> list[Any]:
     return found
 
 
-def _is_interrupt(error: Any) -> bool:
-    return any(link.cls_name in _INTERRUPTS for link in _chain(error))
+def is_interrupt(error: Any) -> bool:
+    """Return whether an error, or what caused it, is an interrupt."""
+    return any(link.cls_name in _INTERRUPTS for link in error_chain(error))
 
 
 def _explain(error: Any) -> tuple[str, bool]:
     """Return what went wrong in one line, and whether the user can fix it."""
-    links = _chain(error)
+    links = error_chain(error)
     if not links:
         return "The run ended without an error message.", False
     for link in links:
@@ -238,8 +239,8 @@ class RunLines:
 
 def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
     """Return the scores of one table, given by ratio, with a line for each ratio and model."""
-    from c2tc_pipeline.evaluation.averages import gather_scores
-    from c2tc_pipeline.reports.verdict import worth_number
+    from c2tc_pipeline.evaluation.row_worth import gather_scores
+    from c2tc_pipeline.reports.verdict import learner_name, worth_number
 
     shown = Table(title=escape(title), title_justify="left", box=None, header_style="dim", pad_edge=False)
     shown.add_column("ratio")
@@ -249,14 +250,13 @@ def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
         shown.add_column(heading, justify="right", no_wrap=True)
     for ratio in sorted(by_ratio, reverse=True):
         means = gather_scores({(title, ratio): by_ratio[ratio]})
-        for number, ((model, columns), found) in enumerate(means.groupby(["model", "columns"], sort=False)):
+        for number, (learner, found) in enumerate(means.groupby(["model", "columns"], sort=False)):
             # Ratio and rows are shown with the first model.
             first, rows = (f"{ratio:g}", f"{found['rows_out'].iloc[0]:,}") if number == 0 else ("", "")
             by_set = found.set_index("training_set")
             metrics = ("/".join(f"{100 * by_set[name][each]:.1f}" for each in _SETS) for name in _METRICS)
             worth = worth_number(by_set.loc["condensed"].to_dict())
-            name = model if columns == "encoded" else f"{model}, {columns}"
-            shown.add_row(first, rows, escape(str(name)), *metrics, worth)
+            shown.add_row(first, rows, escape(learner_name(learner)), *metrics, worth)
     shown.caption = (
         f"Scores on test rows of models trained on: {' / '.join(_SETS)}. "
         "Row worth: random rows that a condensed row replaces, by AUC."

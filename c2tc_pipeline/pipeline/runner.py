@@ -17,7 +17,7 @@ import dagster as dg
 import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.averages import SCORES_NAME
+from c2tc_pipeline.evaluation.row_worth import SCORES_NAME
 from c2tc_pipeline.pipeline.formats import FORMATS, PAGE_NAME, ROWS_NAME
 from c2tc_pipeline.pipeline.instance import Workplace, end_dead_runs, open_instance, runs_are_local
 from c2tc_pipeline.pipeline.io_managers import artefact_key

@@ -17,7 +17,7 @@ import dagster as dg
 
 from c2tc_pipeline.common.devices import DEVICES, LOCAL_ENGINE, Fallback, resolve_device, watch_fallbacks
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import PeakWatch
+from c2tc_pipeline.common.stages import PeakWatch
 from c2tc_pipeline.pipeline.formats import FORMATS, SCHEMA_NAME
 from c2tc_pipeline.pipeline.io_managers import (
     DATA_VERSION,

@@ -26,7 +26,7 @@ from c2tc_pipeline.encoding import AUTOENCODER_VERSION, ENCODER_VERSION
 from c2tc_pipeline.evaluation import SCORES_VERSION
 from c2tc_pipeline.reports import REPORT_VERSION
 from c2tc_pipeline.sources import READING_VERSION
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables import PREPARATION_VERSION
 from c2tc_pipeline.tables.spec import TableSpec
 
@@ -154,13 +154,6 @@ def in_between(step: str) -> list[str]:
     """Return the ancestors that read one of the step's parents themselves, so that the two have to agree."""
     above = ancestors(step)
     return [name for name in PARENTS if name in above and not set(PARENTS[step]).isdisjoint(ancestors(name))]
-
-
-def scopes_of(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
-    """Return the scopes of a step over all tables; that of a step without a table is None."""
-    if step in OVER_ALL:
-        return [None]
-    return [each.scope for spec in catalogue.values() for each in steps_named(step, spec)]
 
 
 def settings_of(step: str, spec: TableSpec) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.problem import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.row_worth import mean_scores
 from c2tc_pipeline.reports import figures, wording
 from c2tc_pipeline.reports.distributions import column_distributions
 from c2tc_pipeline.reports.markdown import escape_punctuation, markdown_escaped

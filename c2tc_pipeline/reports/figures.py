@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.problem import Allocation
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.evaluation.row_worth import multiple_of
 from c2tc_pipeline.reports.distributions import Distribution

@@ -342,7 +342,7 @@ def worth_table(worth: pd.DataFrame) -> ShownTable | None:
 
 
 def class_scores_table(table: CondensedTable, by_class: pd.DataFrame) -> ShownTable | None:
-    """Return what :func:`~c2tc_pipeline.evaluation.averages.class_means` returned as a table, None without scores."""
+    """Return what :func:`~c2tc_pipeline.evaluation.row_worth.class_means` returned as a table, None without scores."""
     if by_class.empty:
         return None
     styles = class_styles(table.classes, table.class_rows)

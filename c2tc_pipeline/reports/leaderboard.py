@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.evaluation.averages import COMPARED_SETS
 from c2tc_pipeline.evaluation.metrics import METRICS
+from c2tc_pipeline.evaluation.row_worth import COMPARED_SETS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.html import render_page
 from c2tc_pipeline.reports.markdown import ShownTable, columns
-from c2tc_pipeline.reports.verdict import worth_number
+from c2tc_pipeline.reports.verdict import learner_name, worth_number
 
 PLACE = ["table", "ratio", "rows_in", "rows_out", "model", "columns"]
 _LEGEND = (
@@ -63,8 +63,7 @@ def _board(scores: pd.DataFrame) -> ShownTable:
             wording.shortened(row["table"], 60),
             wording.ratio(row["ratio"]),
             f"{wording.count(row['rows_in'])} → {wording.count(row['rows_out'])}",
-            wording.shortened(row["model"], 60)
-            + ("" if row["columns"] == "encoded" else f", {row['columns']} columns"),
+            wording.shortened(learner_name((row["model"], row["columns"])), 60),
             worth_number(row),
         ]
         for metric in METRICS:

@@ -35,50 +35,22 @@ document.querySelector('form').hidden = false;
 
 @dataclass(frozen=True)
 class TableState:
-    """State of a table for operators.
-
-    Parameters
-    ----------
-    table : str
-        Its name.
-    state : str
-        One of :data:`STATES`.
-    age_seconds : float, optional
-        Since the results in force were made; None if there are none.
-    rows_in : int, optional
-        Rows of the training side.
-    rows_out : sequence of int
-        Condensed rows at each ratio.
-    verdict : str
-        The verdict on the results in force.
-    row_worth : str
-        Of one condensed row, as :func:`~c2tc_pipeline.reports.verdict.worth_number` returns it.
-    kept : float, optional
-        Share of the whole table's score that the condensed rows keep, the lowest over the ratios.
-    seconds, cpu_seconds, peak_memory_mb : float, optional
-        Cost of the results in force: duration and CPU time over all steps, and the largest growth of memory in one.
-    failure : str
-        Why the last run of something that is not made yet failed.
-    warnings : sequence of str
-        What checks of the results in force say that failed without stopping anything.
-    report : str
-        Address of the report: ``http``, ``https`` or relative to the page; others are not linked.
-    """
+    """What an operator has to know of a table."""
 
     table: str
-    state: str
-    age_seconds: float | None = None
-    rows_in: int | None = None
-    rows_out: Sequence[int] = ()
-    verdict: str = ""
-    row_worth: str = ""
-    kept: float | None = None
-    seconds: float | None = None
+    state: str  # one of STATES
+    age_seconds: float | None = None  # since the results in force were made
+    rows_in: int | None = None  # of the training side
+    rows_out: Sequence[int] = ()  # condensed rows at each ratio
+    verdict: str = ""  # on the results in force
+    row_worth: str = ""  # as verdict.worth_number returns it
+    kept: float | None = None  # share of the whole table's score, the lowest over the ratios
+    seconds: float | None = None  # over all steps, as is CPU time
     cpu_seconds: float | None = None
-    peak_memory_mb: float | None = None
-    failure: str = ""
-    warnings: Sequence[str] = ()
-    report: str = ""
+    peak_memory_mb: float | None = None  # the largest growth of memory in one step
+    failure: str = ""  # why the last run of something that is not made yet failed
+    warnings: Sequence[str] = ()  # of checks that stop nothing
+    report: str = ""  # http, https or relative to the page; others are not linked
 
 
 def render_overview(rows: Sequence[TableState], *, moment: str = "") -> str:

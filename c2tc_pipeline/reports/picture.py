@@ -1,4 +1,4 @@
-"""Pictures drawn by matplotlib as deterministic SVG or PNG, and the axes, panels and legends that they share.
+"""Pictures drawn by matplotlib as deterministic SVG or PNG, and the axes and legends that they share.
 
 Text stays text in the SVG, so that the browser's fonts show scripts that the measuring font lacks. The same input gives
 the same bytes, whatever the user's matplotlib settings. matplotlib is imported when a picture is drawn.
@@ -29,7 +29,6 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2
 OTHER_COLOUR = "#a9adb3"
 NAME_LENGTH = 16
 LEGEND_LENGTH = 34
-PANELS_ACROSS = 2
 PAGE_SVG_BYTES = 150_000
 """Pages embed larger pictures as PNG."""
 _PNG_COLOURS = 48
@@ -200,24 +199,6 @@ def bar_text(axes: Axes, text: str, x: float, y: float, size: float = 9, **optio
     axes.annotate(text, (x, y), fontsize=size, **given)
 
 
-def draw_panels(figure: Figure, titles: Sequence[str], *, sharey: bool = False) -> list[Axes]:
-    """Return one axes per title, at most two side by side."""
-    grid = figure.subplots(
-        panel_rows(len(titles)), min(len(titles), PANELS_ACROSS), squeeze=False, sharey=sharey, sharex=False
-    )
-    for place, axes in enumerate(grid.flat):
-        if place < len(titles):
-            axes.set_title(shortened(titles[place], 40), loc="left", color=INK)
-        else:
-            axes.set_axis_off()
-    return list(grid.flat)[: len(titles)]
-
-
-def panel_rows(panels: int) -> int:
-    """Return the number of rows of panels."""
-    return -(-panels // PANELS_ACROSS)
-
-
 def draw_legend(
     drawn_on: Figure | Axes,
     key: Iterable[tuple[str, Mapping[str, Any]]],
@@ -230,8 +211,3 @@ def draw_legend(
     entries = [(shortened(text, LEGEND_LENGTH), Line2D([], [], **{"markersize": 6, **style})) for text, style in key]
     texts, handles = [text for text, _ in entries], [handle for _, handle in entries]
     drawn_on.legend(handles, texts, loc=place, handlelength=2.0, **options)
-
-
-def legend_height(entries: int) -> int:
-    """Return the height that a figure needs for its legend."""
-    return 40 + 20 * entries

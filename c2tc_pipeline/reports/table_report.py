@@ -11,8 +11,7 @@ import pandas as pd
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.table import CondensedTable
-from c2tc_pipeline.evaluation.averages import class_means
-from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.row_worth import class_means, row_worth
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import Panels, means_by_ratio, rows_panels, timeless_means
 from c2tc_pipeline.reports.html import ending_values, render_page, repeated_rows, table_values

@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from c2tc_pipeline.evaluation.averages import mean_scores
-from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.row_worth import mean_scores, row_worth
 from c2tc_pipeline.reports import wording
 
 # How far, as a fraction, a model may score lower on the whole table than on a part of it.

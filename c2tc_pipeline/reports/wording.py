@@ -40,9 +40,9 @@ def shortened(value: Any, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def listed(values: Any, limit: int = 40) -> str:
+def listed(values: Any) -> str:
     """Return the distinct values, each shortened, separated by commas."""
-    return ", ".join(shortened(value, limit) for value in dict.fromkeys(values))
+    return ", ".join(shortened(value, 40) for value in dict.fromkeys(values))
 
 
 def count(value: int) -> str:

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.sources import packed
-from c2tc_pipeline.sources.arrow_files import ArrowSource
+from c2tc_pipeline.sources.columnar import ArrowSource, ParquetSource
 from c2tc_pipeline.sources.csv_files import CsvSource
 from c2tc_pipeline.sources.database_files import DatabaseFile, DuckdbSource, SqliteSource
 from c2tc_pipeline.sources.excel import ExcelSource
@@ -32,7 +32,6 @@ from c2tc_pipeline.sources.json_lines import JsonLinesSource
 from c2tc_pipeline.sources.lakehouse import DeltaSource, IcebergSource
 from c2tc_pipeline.sources.location import START_BYTES, WEB_SCHEMES, Location, is_file_address
 from c2tc_pipeline.sources.openml import OpenmlSource
-from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.postgresql import PostgresSource
 from c2tc_pipeline.sources.source import FileSource, Source
 from c2tc_pipeline.sources.sqlalchemy_databases import SqlalchemySource
@@ -59,12 +58,11 @@ STANDARD_INPUT = "-"
 SHOWN_STANDARD_INPUT = "standard input"
 
 
-def open_source(address: str | Path, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_source(address: str | Path) -> Source:
     """Return the source at an address; its rows are not read yet.
 
-    Endpoints and credentials come from the environment, or for a remote file from ``storage_options`` of its file
-    system. A local file whose content is of another kind than its name says is read as what it is. An address of no
-    known kind, or with a password, is an InputError.
+    Endpoints and credentials come from the environment. A local file whose content is of another kind than its name
+    says is read as what it is. An address of no known kind, or with a password, is an InputError.
 
     Examples
     --------
@@ -77,10 +75,10 @@ def open_source(address: str | Path, storage_options: Mapping[str, Any] | None =
     if text == STANDARD_INPUT:
         _, location = _received(sys.stdin.buffer)
         return _by_content(location) or CsvSource(location)
-    named = next((source for kind in SOURCES if (source := kind.from_address(text, storage_options))), None)
+    named = next((source for kind in SOURCES if (source := kind.from_address(text))), None)
     if named is not None and (not is_file_address(text) or (isinstance(named, DatabaseFile) and "?" in text)):
         return named
-    location = Location.parse(text, storage_options)
+    location = Location.parse(text)
     # Folders of a name with an ending are common where Spark wrote them.
     if (named is None or location.scheme == "file" or text.endswith("/")) and location.is_folder():
         return _of_folder(location)

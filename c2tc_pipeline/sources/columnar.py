@@ -1,23 +1,27 @@
-"""Files that store typed columns: one schema for all parts of a table, damage to text, and what pandas wrote."""
+"""Parquet and Arrow files: one schema for all parts of a table, damage to text, and what pandas wrote."""
 
 from __future__ import annotations
 
 import json
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.location import Location
-from c2tc_pipeline.sources.source import FileSource, Part, TableHeader, refuse_duplicate_columns
+from c2tc_pipeline.sources.source import FileSource, Part, TableHeader, refuse_duplicate_columns, sliced
 from c2tc_pipeline.sources.values import pipeline_schema, with_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
 # Rows times steps of a range index stay within 64 bits.
 _MAX_RANGE_STEP = 1 << 31
+# From this size in bytes on a Parquet file is read in pieces, since a group of its rows may be large.
+_LARGE_FILE = 1 << 28
 
 
 class ColumnFile(Protocol):
@@ -37,8 +41,27 @@ class ColumnarSource(FileSource):
     """
 
     @abstractmethod
-    def opened(self, location: Location) -> AbstractContextManager[ColumnFile]:
+    def open_file(self, stream: BinaryIO, *, is_remote: bool) -> AbstractContextManager[ColumnFile]:
+        """Open a file, given its bytes."""
+
+    @contextmanager
+    def opened(self, location: Location) -> Iterator[ColumnFile]:
         """Open a file; InputError where it is damaged."""
+        import pyarrow as pa
+
+        with location.open() as stream:
+            try:
+                with self.open_file(stream, is_remote=location.scheme != "file") as file:
+                    yield file
+            except InputError:
+                raise
+            except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
+                if (isinstance(error, OSError) and error.errno is not None) or isinstance(error, ConnectionError):
+                    raise
+                raise InputError(
+                    f"The file {location} is not a whole {self.format} file (truncated, damaged or of another kind); "
+                    "write it anew."
+                ) from None
 
     def described(self, parts: Sequence[Part]) -> TableHeader:
         schema, rows = self._joined(parts)
@@ -171,3 +194,75 @@ def _refuse_wrong_cells(batch: pa.RecordBatch, shown: str) -> None:
             raise InputError(
                 f"Column {name!r} of {shown} holds text that is not UTF-8, or is damaged; write the file anew."
             ) from None
+
+
+class ArrowSource(ColumnarSource):
+    """A file or stream of Arrow batches, or a folder of such files."""
+
+    format = "Arrow"
+    endings = (".feather", ".arrow", ".arrows", ".ipc")
+    signature = rb"ARROW1"
+
+    @contextmanager
+    def open_file(self, stream: BinaryIO, *, is_remote: bool) -> Iterator[ColumnFile]:
+        import pyarrow as pa
+
+        is_file = stream.read(6) == self.signature
+        stream.seek(0)
+        with pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream) as reader:
+            yield _ArrowFile(reader)
+
+
+class _ArrowFile:
+    # The number of rows is known only after reading all batches.
+    rows: int | None = None
+
+    def __init__(self, reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader) -> None:
+        self._reader, self.schema = reader, reader.schema
+
+    def batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the file's batches, cut to size."""
+        count = getattr(self._reader, "num_record_batches", None)
+        stored = self._reader if count is None else map(self._reader.get_batch, range(count))
+        yield from sliced((batch.select(columns) for batch in stored), rows)
+
+
+class ParquetSource(ColumnarSource):
+    """A Parquet file, or a folder of Parquet files."""
+
+    format = "Parquet"
+    endings = (".parquet", ".pq")
+    signature = rb"PAR1"
+
+    @contextmanager
+    def open_file(self, stream: BinaryIO, *, is_remote: bool) -> Iterator[ColumnFile]:
+        import pyarrow.parquet as pq
+
+        # Over a network a group is fetched in few large pieces; from a disk it is read as it is needed. Arrow trusts
+        # the size that a page claims when it reads piece by piece, and not when it has all of a column's bytes: small
+        # files are read so, since a few bytes could claim gigabytes.
+        size = 1 << 20 if not is_remote and stream.seek(0, os.SEEK_END) > _LARGE_FILE else 0
+        stream.seek(0)
+        yield _ParquetFile(
+            pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=is_remote, buffer_size=size)
+        )
+
+
+class _ParquetFile:
+    def __init__(self, file: ParquetFile) -> None:
+        self._file = file
+        self.schema = file.schema_arrow
+        self.rows: int | None = int(file.metadata.num_rows)
+
+    def batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows group by group: given all groups, Arrow fetches all of them before the first batch.
+
+        Arrow ends without an error where a column is shorter than the file says.
+        """
+        for group in range(self._file.num_row_groups):
+            missing = self._file.metadata.row_group(group).num_rows
+            for batch in self._file.iter_batches(batch_size=rows, row_groups=[group], columns=columns):
+                missing -= batch.num_rows
+                yield batch
+            if missing:
+                raise ValueError("not as many rows as it says")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from c2tc_pipeline.sources.location import Location, carries_user, is_file_addre
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_duplicate_columns
 from c2tc_pipeline.sources.values import CellType, pipeline_schema, typed_batches, with_schema
 from c2tc_pipeline.storage.artefact import ScratchDirectory
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,13 +40,13 @@ class DatabaseFile(Source):
         self._selection = selection
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         (path, _, rest), prefix = address.partition("?"), f"{cls.kind}://"
         if path.startswith(prefix):
             refuse_user(address)
             location = Location("file", path.removeprefix(prefix).removeprefix("/"))
         elif is_file_address(path) and path.lower().endswith(cls.endings):
-            location = Location.parse(path, storage_options)
+            location = Location.parse(path)
         else:
             return None
         settings = dict(parse_qsl(rest, keep_blank_values=True))

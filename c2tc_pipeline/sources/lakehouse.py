@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ class LakehouseTable(Source):
         self.location = location
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         return None
 
     @property

@@ -10,16 +10,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from c2tc_pipeline.common.errors import InputError, closest, one_line
 from c2tc_pipeline.storage.backend import s3_errors
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 WEB_SCHEMES = ("https", "http")
 REMOTE_SCHEMES = ("s3", *WEB_SCHEMES, "memory")
@@ -42,11 +42,10 @@ class Location:
 
     scheme: str
     path: str
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     shown: str = ""
 
     @classmethod
-    def parse(cls, source: str | Path, storage_options: Mapping[str, Any] | None = None) -> Location:
+    def parse(cls, source: str | Path) -> Location:
         """Parse an address; refuse what can't be opened and what carries a password."""
         text = os.fspath(source)
         if not text:
@@ -62,7 +61,7 @@ class Location:
         refuse_user(text)
         if scheme == "file":
             return cls("file", rest)
-        return cls(scheme, text, dict(storage_options or {}))
+        return cls(scheme, text)
 
     @property
     def name(self) -> str:
@@ -157,14 +156,14 @@ class Location:
         # The folder itself may be an object too.
         listed.pop(folder.partition("://")[2].strip("/"), None)
         return [
-            (Location(self.scheme, f"{folder}/{name.rpartition('/')[2]}", self.storage_options), kind == "directory")
+            (Location(self.scheme, f"{folder}/{name.rpartition('/')[2]}"), kind == "directory")
             for name, kind in sorted(listed.items())
         ]
 
     def _filesystem(self) -> Any:
         import fsspec
 
-        return fsspec.filesystem(self.scheme, **self.storage_options)
+        return fsspec.filesystem(self.scheme)
 
     @contextmanager
     def _without_listings(self) -> Iterator[Any]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from http.client import HTTPException
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from c2tc_pipeline.common.errors import InputError, closest
+from c2tc_pipeline.sources.columnar import ParquetSource
 from c2tc_pipeline.sources.location import Location, without_secrets
-from c2tc_pipeline.sources.parquet_files import ParquetSource
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader
 from c2tc_pipeline.storage.cache import ContentCache, default_cache_directory
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ class OpenmlSource(Source):
         self._kept: Path | None = None
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         return cls(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
 
     @classmethod

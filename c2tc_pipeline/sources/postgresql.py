@@ -7,7 +7,7 @@ Host, user and password come from the address or from where libpq looks for them
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -16,7 +16,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources.databases import ServerAddress, ServerSource, checked_fields, quoted
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, refuse_duplicate_columns, sliced
 from c2tc_pipeline.sources.values import pipeline_schema, with_schema
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class PostgresSource(ServerSource):
     kind = "postgresql"
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         is_ours = address.startswith(("postgresql://", "postgres://"))
         return cls(ServerAddress.parse(address)) if is_ours else None
 

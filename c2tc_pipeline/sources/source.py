@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import unquote
 
-from c2tc_pipeline.common.errors import InputError, Notice, closest
-from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.common.errors import InputError, Notice, closest, with_retries
 from c2tc_pipeline.sources.location import Location, is_file_address
 from c2tc_pipeline.sources.values import TextColumn, ValuesHash
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +80,7 @@ class Source(ABC):
 
     @classmethod
     @abstractmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         """Return the source at an address, or None when the address is of another kind; nothing is read."""
 
     @classmethod
@@ -183,10 +182,10 @@ class FileSource(Source):
         self.location = location
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         if not is_file_address(address):
             return None
-        location = Location.parse(address, storage_options)
+        location = Location.parse(address)
         return cls(location) if location.name.lower().endswith(cls.endings) else None
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -27,7 +27,7 @@ class SqlalchemySource(ServerSource):
     kind = "sqlalchemy"
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         found = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", address)
         settings = {name for name, _ in parse_qsl(address.partition("?")[2], keep_blank_values=True)}
         if found is None or is_file_address(address) or not settings & {"table", "query"}:

@@ -32,16 +32,6 @@ _NOT_WRITABLE = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EROFS)
 _MEMORY_LOCK = threading.Lock()
 
 
-@dataclass(frozen=True, repr=False)
-class S3Access:
-    """Endpoint and credentials, never shown; what is absent comes from the AWS environment variables."""
-
-    endpoint_url: str | None = None
-    key: str | None = None
-    secret: str | None = None
-    token: str | None = None
-
-
 @dataclass(frozen=True)
 class StoredFile:
     """A listed file: its path, or that of an empty local folder with a slash, its size and its time in seconds."""
@@ -73,7 +63,7 @@ def split_root(root: str | Path) -> tuple[str, str]:
 class Backend:
     """Files under relative paths with slashes below a storage root; S3 servers have to honour ``If-None-Match``."""
 
-    def __init__(self, root: str | Path, access: S3Access | None = None) -> None:
+    def __init__(self, root: str | Path) -> None:
         import fsspec
 
         scheme, folder = split_root(root)
@@ -82,8 +72,8 @@ class Backend:
         self._on_s3 = scheme == "s3"
         self._bucket, _, self._prefix = f"{folder}/".partition("/")
         # Without the caches of s3fs: other writers change the bucket, and instances would keep the credentials.
-        options = {**vars(access or S3Access()), "use_listings_cache": False, "skip_instance_cache": True}
-        self._files = fsspec.filesystem(scheme, **(options if self._on_s3 else {}))
+        options = {"use_listings_cache": False, "skip_instance_cache": True} if self._on_s3 else {}
+        self._files = fsspec.filesystem(scheme, **options)
 
     def address(self, path: str) -> str:
         """Return the full address of a path, as messages show it."""

@@ -121,8 +121,8 @@ class _Key:
 class Collector:
     """Remove leftovers that have not changed for ``older_than`` seconds; its methods yield all that they find."""
 
-    def __init__(self, *, older_than: float, now: float | None = None, dry_run: bool = False) -> None:
-        self._before = (time.time() if now is None else now) - older_than
+    def __init__(self, *, older_than: float, dry_run: bool = False) -> None:
+        self._before = time.time() - older_than
         self._dry_run = dry_run
 
     def store(

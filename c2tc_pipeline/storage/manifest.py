@@ -1,10 +1,11 @@
-"""Manifests: an artefact's files with their sizes and sha256, sealed by a sha256 of the manifest itself.
+"""Hashes, and manifests: an artefact's files with sizes and sha256, sealed by a sha256 of the manifest itself.
 
 Readers check every file against the manifest: pyarrow reads a flipped byte of a Parquet file as other data, silently.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,14 +13,37 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
 
 MANIFEST_FORMAT = "c2tc-artefact/1"
 # Seconds and cache hits, which differ between equal runs, go into a file of this name; content hashes leave it out.
 TIMINGS_NAME = "timings.json"
 MISSING = "is missing"
 _MAX_NAME_BYTES, _MAX_DEPTH = 255, 8
+
+
+def hash_json(value: Any) -> str:
+    """Return the sha256 of a JSON value, independent of the order of keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hash_array(array: np.ndarray) -> str:
+    """Return the sha256 of an array's values, shape and dtype; object arrays are refused."""
+    if array.dtype.hasobject:
+        raise TypeError("An array of Python objects has no stable bytes to hash; convert it first.")
+    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    # Viewed as plain bytes, because datetime arrays do not export a buffer.
+    digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class DamagedArtefactError(InputError):

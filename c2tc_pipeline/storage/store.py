@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.backend import Backend, S3Access
+from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.manifest import DamagedArtefactError, check_files, open_manifest, seal_manifest
 
 MANIFEST_FOLDER, DATA_FOLDER = "manifests", "data"
@@ -60,8 +60,8 @@ class Published:
 class ArtefactStore:
     """Versions of artefacts by key, in a local directory, S3 or memory."""
 
-    def __init__(self, root: str | Path, *, access: S3Access | None = None) -> None:
-        self.backend = Backend(root, access)
+    def __init__(self, root: str | Path) -> None:
+        self.backend = Backend(root)
 
     def publish(
         self,

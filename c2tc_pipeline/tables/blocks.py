@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -19,11 +19,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.common.retries import with_retries
+from c2tc_pipeline.common.errors import InputError, Notice, with_retries
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.sources.parquet_files import ParquetSource
-from c2tc_pipeline.sources.source import FileSource, Source, TableHeader, version_size
+from c2tc_pipeline.sources.columnar import ParquetSource
+from c2tc_pipeline.sources.source import FileSource, Source, version_size
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.readings import Readings
@@ -344,18 +343,12 @@ def regrouped(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.
 def read_table(
     source: str | Path,
     *,
-    storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Read a table of any kind of source into memory."""
-    opened = open_source(source, storage_options)
+    opened = open_source(source)
     # Nothing is returned before all of it was read, so that a second try is safe.
     return with_retries(lambda: frame_of(opened.batches(columns), opened.shown), opened.tries)
-
-
-def peek_table(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> TableHeader:
-    """Return a table's column names, and its number of rows if the format states it, without reading the rows."""
-    return open_source(source, storage_options).header()
 
 
 def frame_of(batches: Iterable[pa.RecordBatch], shown: str) -> pd.DataFrame:

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.close_numbers import CloseNumbers
+from c2tc_pipeline.tables.kinds import factorise
 
 MAX_CATEGORIES = 2**18
 # Hashes that the sketch keeps: 2 MB per column. Beyond this many distinct values the error is 0.2 %.

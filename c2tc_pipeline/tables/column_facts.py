@@ -124,10 +124,6 @@ class ColumnGatherer:
             return self._role != "numeric"
         return kind in (Kind.TEXT, Kind.MIXED, Kind.BOOLEAN, Kind.INTEGER)
 
-    def _compares_text(self, kind: Kind) -> bool:
-        """Whether values are distinct when their texts are."""
-        return kind in (Kind.TEXT, Kind.MIXED) or self._role == "string"
-
     def _add_numbers(self, series: pd.Series[Any], row_ids: np.ndarray) -> None:
         for start in range(0, len(series), _CHUNK_ROWS):
             rows = slice(start, start + _CHUNK_ROWS)
@@ -143,7 +139,9 @@ class ColumnGatherer:
 
     def facts(self) -> ColumnFacts:
         """Return the facts of the rows so far."""
-        if self._compares_text(self._kind) and self.counter is not None:
+        # Values are distinct when their texts are.
+        compares_text = self._kind in (Kind.TEXT, Kind.MIXED) or self._role == "string"
+        if compares_text and self.counter is not None:
             distinct, is_counted = self.counter.distinct, self.counter.distinct_is_exact
         else:
             distinct, is_counted = self._distinct.value, self._distinct.is_exact

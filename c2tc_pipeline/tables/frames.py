@@ -22,18 +22,10 @@ _TEXT_TYPES = {"String", "string", "large_string", "string_view"}
 
 @dataclass(frozen=True)
 class FrameKind:
-    """The kind of table that was given, with its column types, for the tables to return.
+    """The kind of table that was given, with its column types, for the tables to return."""
 
-    Parameters
-    ----------
-    package : {"polars", "pyarrow"}
-        Whose tables to make.
-    types : mapping of str to type
-        That package's type of each column. Other columns get the types that their values have.
-    """
-
-    package: str
-    types: Mapping[str, Any]
+    package: str  # "polars" or "pyarrow"
+    types: Mapping[str, Any]  # of its columns; others get the types that their values have
 
     def frame(self, frame: pd.DataFrame) -> Any:
         """Return a table of this kind."""

@@ -1,7 +1,10 @@
-"""Kinds of values in pandas columns, and their conversion to numbers, integer codes or text.
+"""Kinds of values in pandas columns, and their conversion to numbers, integer codes, text or categories.
 
 Here belongs everything that depends on how pandas stores a column (NumPy, nullable, Arrow, category, object). What a
 column is *used* for is decided in :mod:`c2tc_pipeline.tables.roles`.
+
+A category has one text key, whatever the type of its column: ``1``, ``1.0`` and ``True`` are the same code, since a
+table read back from CSV must have the categories it was fitted with.
 """
 
 from __future__ import annotations
@@ -202,3 +205,35 @@ def _seconds_since_1970(series: pd.Series[Any]) -> pd.Series[Any]:
     # Microseconds reach from before history to long after it; nanoseconds only from 1677 to 2262.
     moments = pd.to_datetime(series, utc=True, errors="coerce").dt.as_unit("us")
     return (moments - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)
+
+
+def factorise(series: pd.Series[Any]) -> tuple[np.ndarray, list[str]]:
+    """Return the position of each row's key among the distinct keys, and the keys; missing values get -1."""
+    positions, values = pd.factorize(series, use_na_sentinel=True)
+    keys = [category_key(value) for value in values]
+    distinct = list(dict.fromkeys(keys))
+    if len(distinct) < len(keys):
+        # Values of different types can share a key; an extra entry at the end keeps -1 pointing at missing.
+        place = {key: index for index, key in enumerate(distinct)}
+        positions = np.array([*(place[key] for key in keys), -1])[positions]
+    return positions.astype(np.int64, copy=False), distinct
+
+
+def natural_order(key: str) -> tuple[float, str]:
+    """Return a sort key: numbers by size, then text by the alphabet."""
+    try:
+        number = float(key)
+    except ValueError:
+        return np.inf, key
+    return (number, key) if np.isfinite(number) else (np.inf, key)
+
+
+def category_key(value: object) -> str:
+    """Return the text key of a value: '2' for 2.0, '1' for True."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from c2tc_pipeline.common.defaults import Role
 from c2tc_pipeline.tables.column_facts import ColumnFacts, ColumnGatherer
-from c2tc_pipeline.tables.given_roles import Role
 from c2tc_pipeline.tables.kinds import Kind
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import Kind, column_kind, plain, to_codes, to_numbers, to_text
 from c2tc_pipeline.tables.readings import Readings
@@ -77,7 +77,8 @@ def derive_schema(table: Table) -> DataFrameSchema:
         )
         for name in table.statistics.kept
     )
-    classes = _classes(table.labels(np.arange(len(table.classes))))
+    labels = _comparable(table.labels(np.arange(len(table.classes))))
+    classes = tuple(labels.drop_duplicates().sort_values().tolist())
     readings = table.statistics.readings.to_json()
     return _build(_Document(label=table.label, classes=classes, columns=columns, readings=readings))
 
@@ -187,7 +188,8 @@ def _build(document: _Document) -> DataFrameSchema:
     columns: dict[str, Column] = {
         column.name: Column(checks=_checks(column), nullable=column.nullable) for column in document.columns
     }
-    columns[document.label] = Column(checks=[_known_class(document.classes)], nullable=False)
+    known = _check(lambda labels: _comparable(labels).isin(list(document.classes)), "known_class")
+    columns[document.label] = Column(checks=[known], nullable=False)
     return DataFrameSchema(columns, strict=False, metadata={_OUR_KEY: document.model_dump(mode="json")})
 
 
@@ -203,10 +205,6 @@ def _check(function: Any, name: str) -> Check:
     from pandera.pandas import Check
 
     return Check(function, name=name, error=name, ignore_na=True)
-
-
-def _known_class(classes: tuple[bool | int | float | str, ...]) -> Check:
-    return _check(lambda values: _comparable(values).isin(list(classes)), "known_class")
 
 
 def _comparable(labels: pd.Series[Any]) -> pd.Series[Any]:
@@ -236,7 +234,3 @@ def _all_but(values: pd.Series[Any], refused: np.ndarray) -> pd.Series[Any]:
     fits = np.ones(len(values), dtype=bool)
     fits[refused] = False
     return pd.Series(fits, index=values.index)
-
-
-def _classes(labels: pd.Series[Any]) -> tuple[bool | int | float | str, ...]:
-    return tuple(_comparable(labels).drop_duplicates().sort_values().tolist())

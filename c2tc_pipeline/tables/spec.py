@@ -19,9 +19,9 @@ from pydantic import (
     model_validator,
 )
 
+from c2tc_pipeline.common.defaults import Role
 from c2tc_pipeline.common.devices import check_engine
 from c2tc_pipeline.sources.addresses import address_of
-from c2tc_pipeline.tables.given_roles import Role
 
 DEFAULT_RATIOS = (0.01, 0.001, 0.0001)
 

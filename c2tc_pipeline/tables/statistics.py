@@ -19,7 +19,7 @@ import pandas as pd
 from scipy import sparse
 
 from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.common.threads import side_by_side
+from c2tc_pipeline.common.processes import side_by_side
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.category_counts import FOLDS, CategoryCounts, strata_of
 from c2tc_pipeline.tables.column_facts import ColumnGatherer, NumberRange
@@ -42,45 +42,21 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """Roles, kinds, category counts, number ranges and a sample of the columns of some rows.
+    """Roles, kinds, category counts, number ranges and a sample of the columns of some rows."""
 
-    Parameters
-    ----------
-    class_rows : ndarray of int
-        Rows of each class; one class when there are no labels.
-    is_labelled : bool
-        Whether there are labels.
-    roles : dict of str to ColumnRole
-        Every column but the label.
-    kinds : dict of str to Kind
-        What the columns hold.
-    sample : DataFrame
-        Sampled rows, kept columns in the form that their roles ask for.
-    sample_codes : ndarray of int
-        Their class numbers.
-    sample_row_ids : ndarray of int
-        Their positions in the source.
-    counts : dict of str to CategoryCounts
-        Of string and code columns; columns with too many categories are counted in the sample instead.
-    ranges : dict of str to NumberRange
-        Of numeric columns.
-    example : DataFrame
-        One row as it was read, with the types that columns have over all rows.
-    readings : Readings
-        How text was read as numbers, dates and missing values.
-    """
-
-    class_rows: np.ndarray
+    class_rows: np.ndarray  # one class when there are no labels
     is_labelled: bool
-    roles: dict[str, ColumnRole]
+    roles: dict[str, ColumnRole]  # of every column but the label
     kinds: dict[str, Kind]
-    sample: pd.DataFrame
+    sample: pd.DataFrame  # kept columns in the form that their roles ask for
     sample_codes: np.ndarray
-    sample_row_ids: np.ndarray
+    sample_row_ids: np.ndarray  # positions in the source
+    # Of strings and codes; columns with too many categories are counted in the sample instead.
     counts: dict[str, CategoryCounts] = field(default_factory=dict)
-    ranges: dict[str, NumberRange] = field(default_factory=dict)
+    ranges: dict[str, NumberRange] = field(default_factory=dict)  # of numeric columns
+    # One row as it was read, with the types that columns have over all rows.
     example: pd.DataFrame = field(default_factory=pd.DataFrame)
-    readings: Readings = field(default_factory=Readings)
+    readings: Readings = field(default_factory=Readings)  # how text was read as numbers, dates and missing values
 
     @classmethod
     def of(cls, frame: pd.DataFrame, codes: np.ndarray | None = None) -> TableStatistics:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.common.defaults import check_columns
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.sources.values import ValuesHash
-from c2tc_pipeline.storage.hashing import hash_array, hash_json
+from c2tc_pipeline.storage.manifest import hash_array, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
 from c2tc_pipeline.tables.blocks import LARGE_CELLS, Blocks, arrow_batch
 from c2tc_pipeline.tables.frames import in_type
-from c2tc_pipeline.tables.given_roles import check_columns
 from c2tc_pipeline.tables.kinds import plain, to_text
 from c2tc_pipeline.tables.labels import LabelGatherer
 from c2tc_pipeline.tables.readings import gather_readings
@@ -44,29 +44,6 @@ _NO_LABEL = -1
 class Table:
     """Blocks of rows with their label, roles, split and statistics.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows as they were read.
-    label : str
-        The column to predict.
-    classes : ndarray
-        The class values, sorted.
-    label_dtype : dtype
-        The type of a column of labels.
-    codes : ndarray of int
-        The class number of every row; -1 without a label.
-    sides : ndarray of int8
-        The side of every row, an index into ``SIDES``; -1 without a label.
-    statistics : TableStatistics
-        Roles and statistics of the columns, from the training rows.
-    missing : dict of str to int
-        Missing values of each column over all labelled rows.
-    given : tuple of str
-        Columns whose role the user set.
-    notices : list of Notice
-        What was found and done.
-
     Examples
     --------
     >>> frame = pd.DataFrame({"version": [1, 1, 1], "age": [31, 45, 28], "y": ["no", "yes", None]})
@@ -77,13 +54,13 @@ class Table:
 
     blocks: Blocks
     label: str
-    classes: np.ndarray
-    label_dtype: Any
-    codes: np.ndarray
-    sides: np.ndarray
-    statistics: TableStatistics
-    missing: dict[str, int]
-    given: tuple[str, ...] = ()
+    classes: np.ndarray  # sorted
+    label_dtype: Any  # of a column of labels
+    codes: np.ndarray  # the class number of every row; -1 without a label
+    sides: np.ndarray  # of every row, an index into SIDES; -1 without a label
+    statistics: TableStatistics  # of the training rows
+    missing: dict[str, int]  # missing values of each column over all labelled rows
+    given: tuple[str, ...] = ()  # columns whose role the user set
     notices: list[Notice] = field(default_factory=list)
 
     @property
@@ -188,26 +165,10 @@ def learn_table(
 ) -> Table:
     """Read the labels, split the rows, and gather roles and statistics of the training rows.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows.
-    label : str
-        The column to predict.
-    roles : mapping of str to str, optional
-        Roles that override the inferred ones.
-    split : SplitSettings, optional
-        How rows are divided into train, validation and test; all labelled rows are for training by default.
-    missing : sequence of str, optional
-        Further spellings of missing values.
-    label_kind : {"auto", "classes"}, default="auto"
-        With "classes" a label with many different numbers is accepted.
-
-    Raises
-    ------
-    InputError
-        When the table can't be used: no rows, no such label, a label that has one class or looks continuous, no
-        feature left, infinities, or a role that the values don't fit.
+    ``roles`` override the inferred ones. Without a ``split`` all labelled rows are for training. ``missing`` are
+    further spellings of missing values. With ``label_kind="classes"`` a label may have many different numbers.
+    InputError when the table can't be used: no rows, no such label, a label that has one class or looks continuous, no
+    feature left, infinities, or a role that the values don't fit.
     """
     given = check_columns(blocks.columns, label, roles or {})
     columns = [name for name in blocks.columns if name != label]

@@ -8,14 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from c2tc_pipeline.allocation import Allocator, FipcAllocator, HfilsAllocator, OptimalAllocator, RatioAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem
+from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.optimal import OptimalAllocator
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
+from c2tc_pipeline.allocation.shares import FipcAllocator, RatioAllocator
 
 
-class TableLosses:
+class TableLosses(CurveLosses):
     """Losses given as one table per class, over 1, 2, ... clusters."""
 
     def __init__(self, tables: Sequence[np.ndarray]) -> None:
+        super().__init__([])
         self.tables = [np.asarray(table, dtype=np.float64) for table in tables]
         self.asked: set[tuple[int, int]] = set()
 

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation import ALLOCATORS, Allocator, make_allocator
-from c2tc_pipeline.allocation.fixed import RatioAllocator
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem
-from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem
+from c2tc_pipeline.allocation.shares import RatioAllocator
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.allocation.problems import (
     ALL_ALLOCATORS,

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
-from c2tc_pipeline.allocation.problem import AllocationProblem
-from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem
 from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline_tests.allocation.problems import (
     HFILS_VARIANTS,

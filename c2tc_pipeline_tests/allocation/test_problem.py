@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c2tc_pipeline.allocation import (
-    ALLOCATORS,
-    AllocationProblem,
-    CurveLosses,
-    HfilsAllocator,
-    make_allocator,
-)
+from c2tc_pipeline.allocation import ALLOCATORS, make_allocator
+from c2tc_pipeline.allocation.hfils import HfilsAllocator
+from c2tc_pipeline.allocation.problem import AllocationProblem, CurveLosses
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline_tests.allocation.problems import TableLosses, table_problem

@@ -34,7 +34,7 @@ from c2tc_pipeline.evaluation import trial as trial_module
 from c2tc_pipeline.evaluation.models import MODELS, make_model
 from c2tc_pipeline.evaluation.row_worth import random_set
 from c2tc_pipeline.evaluation.trial import LabelledRows
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline.tables.spec import SplitSettings, TableSpec

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from c2tc_pipeline.bench.models import bench_package
 from c2tc_pipeline.bench.models import tabr as nearest
 from c2tc_pipeline.bench.models.ft_transformer import ft_transformer_network
 from c2tc_pipeline.bench.models.mlp_plr import MlpPlrClassifier
@@ -18,7 +19,6 @@ from c2tc_pipeline.bench.models.realmlp import NtpLinear, RealMlpNetwork, Robust
 from c2tc_pipeline.bench.models.tabnet import SameVarianceNorm, TabNetNetwork, ghost_rows
 from c2tc_pipeline.bench.models.tabr import TabrNetwork, nearest_keys
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.registry import bench_package
 from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline.evaluation.training import Recipe, SeesTrainingRows, row_losses, train
 
@@ -78,7 +78,7 @@ def test_a_package_that_lacks_a_package_of_its_own_is_not_taken_for_missing(monk
     def broken(name: str) -> None:
         raise ModuleNotFoundError("No module named 'torchless'", name="torchless")
 
-    monkeypatch.setattr("c2tc_pipeline.common.registry.import_module", broken)
+    monkeypatch.setattr("c2tc_pipeline.bench.models.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="torchless"):
         bench_package("rtdl_num_embeddings")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import publish as publish_folder
 from c2tc_pipeline_tests.storage.places import data_path, die_before_manifest, leftovers, publish

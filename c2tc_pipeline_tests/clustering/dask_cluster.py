@@ -19,7 +19,7 @@ from typing import Any
 
 from distributed import Client, Worker, WorkerPlugin
 
-from c2tc_pipeline.common import memory
+from c2tc_pipeline.common import stages
 
 ROOT = Path(__file__).parents[2]
 _START_SECONDS = 60
@@ -101,7 +101,7 @@ def register(address: str, plugin: WorkerPlugin) -> None:
 def peak_memory(address: str) -> list[int]:
     """Return the peak memory of each worker in bytes."""
     with client_of(address) as client:
-        return list(client.run(memory.peak_memory).values())
+        return list(client.run(stages.peak_memory).values())
 
 
 def worker_pids(address: str) -> set[int]:

@@ -8,9 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.clustering import class_kmeans
-from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
+from c2tc_pipeline.clustering.class_kmeans import ClassKMeans, enlarge_small_clusters, fill_small_clusters
 from c2tc_pipeline.clustering.kernels import Kernel
-from c2tc_pipeline.clustering.min_size import enlarge_small_clusters, fill_small_clusters
 from c2tc_pipeline_tests.clustering.mixtures import (
     CPU,
     as_bytes,

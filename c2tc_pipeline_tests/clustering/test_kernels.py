@@ -110,7 +110,9 @@ def test_rows_get_the_nearest_of_their_centres_neighbours(seed: int, count: int,
     rng = np.random.default_rng(seed)
     X, labels = rng.random((300, 3), dtype=np.float32), rng.integers(0, 20, 300).astype(np.int32)
     centers = cluster_sums(X, labels, 20).means().astype(np.float32)
-    near = nearest_neighbours(centers, count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "NEIGHBOURS", count)
+        near = nearest_neighbours(centers)
     assert near.shape == (20, min(count, 20))
     between = squared_distances(centers, centers)
     for own, neighbours in enumerate(near):

@@ -21,7 +21,7 @@ from c2tc_pipeline.clustering.equal_rows import find_few_distinct
 from c2tc_pipeline.clustering.lloyd import ClassClusters, lloyd
 from c2tc_pipeline.clustering.rows import RowSource, SpillFile, cut_blocks, lookup, release_pages, row_array, unspill
 from c2tc_pipeline.condensation.clusters import Clusters
-from c2tc_pipeline.storage.hashing import hash_array
+from c2tc_pipeline.storage.manifest import hash_array
 from c2tc_pipeline_tests.clustering.mixtures import CPU, as_bytes, mixture
 from c2tc_pipeline_tests.storage.places import Place
 

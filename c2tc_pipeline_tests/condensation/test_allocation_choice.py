@@ -11,7 +11,7 @@ import pytest
 from c2tc_pipeline import Condenser, condense
 from c2tc_pipeline.allocation.hfils import HfilsAllocator
 from c2tc_pipeline.condensation.clusters import SingletonWarning
-from c2tc_pipeline.condensation.gamma import CANDIDATES
+from c2tc_pipeline.condensation.plan import CANDIDATES
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 ALLOCATORS = ("hfils", "optimal", "ratio", "fipc")

@@ -12,9 +12,9 @@ import pytest
 from c2tc_pipeline.bench.scale import LABEL, synthetic_part
 from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.stages import StageClock
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.forget import forget_rows
-from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.steps import condense_table
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.hybrid import HybridEncoder

@@ -19,9 +19,9 @@ from sklearn.model_selection import GridSearchCV
 
 from c2tc_pipeline import Condenser, HybridEncoder, condense
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.stages import StageClock
 from c2tc_pipeline.condensation.clusters import SingletonWarning
 from c2tc_pipeline.condensation.encoded import EncodedRows
-from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.table import PULL, training_weights
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from c2tc_pipeline import CondensedTable, HybridEncoder, condense
+from c2tc_pipeline.bench.encoders import TargetEncoder
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 

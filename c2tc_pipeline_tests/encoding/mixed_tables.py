@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder, TargetEncoder
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.target import TargetEncoder
 
 QUICK: dict[str, Any] = {"epochs": 1, "hidden_dim": 4, "device": "cpu"}
 """Settings that train an autoencoder in no time."""

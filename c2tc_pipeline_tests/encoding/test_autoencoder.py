@@ -24,8 +24,8 @@ from c2tc_pipeline.encoding.autoencoder import (
     train_autoencoder,
 )
 from c2tc_pipeline.encoding.strings import Vocabulary
-from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.category_counts import CategoryCounts
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline_tests.tools.faults import ENDINGS, Memory, expected_fallbacks, pretended_devices
 
 SETTINGS = AutoencoderSettings(latent=2, hidden=8, epochs=3)

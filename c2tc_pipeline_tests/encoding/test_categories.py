@@ -16,12 +16,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import TargetEncoder as ScikitTargetEncoder
 
 from c2tc_pipeline import Condenser
+from c2tc_pipeline.bench.encoders import TargetEncoder
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import BinaryPart
-from c2tc_pipeline.encoding.target import ClassShares, TargetEncoder, TargetPart, estimated_smoothing
-from c2tc_pipeline.tables.categories import factorise
+from c2tc_pipeline.encoding.numeric import BinaryPart
+from c2tc_pipeline.encoding.target import ClassShares, TargetPart, estimated_smoothing
 from c2tc_pipeline.tables.category_counts import folds_of
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline.tables.statistics import TableStatistics
 
 DTYPES = ["int64", "float32", "str", "bool", "Int8", "boolean", "int64[pyarrow]", "category", object]
@@ -81,11 +82,6 @@ def test_binary_columns_pass_through_without_labels_unless_they_have_gaps() -> N
     assert (middle, {one_end, other_end}) == (0.5, {0, 1})
 
 
-def unit(values: np.ndarray) -> np.ndarray:
-    low, high = values.min(axis=0), values.max(axis=0)
-    return (values - low) / np.where(high > low, high - low, 1)
-
-
 labelled_codes = st.lists(st.tuples(st.none() | st.integers(0, 5), st.integers(0, 2)), min_size=4, max_size=40)
 
 
@@ -97,7 +93,7 @@ def codes_and_labels(rows: list[tuple[int | None, int]]) -> tuple[pd.DataFrame, 
 def test_codes_are_at_scikit_learns_class_shares(rows: list[tuple[int | None, int]], smoothing: float) -> None:
     X, y = codes_and_labels(rows)
     assume(len(np.unique(y)) == y.max() + 1 > 1)
-    part = TargetPart.fit(TableStatistics.of(X, y), ["c"], range(y.max() + 1), smoothing=smoothing)
+    part = TargetPart.fit(TableStatistics.of(X, y), ["c"], smoothing=smoothing)
     assert part.sources() == [["c"]] * len(part.names())
     new = pd.DataFrame({"c": pd.Series([*X["c"], 99], dtype="Int64")})
     text = new["c"].astype(object).map(lambda code: "missing" if pd.isna(code) else str(code)).to_frame()
@@ -209,25 +205,6 @@ def test_many_classes_take_few_columns_and_little_memory() -> None:
     assert encoded.shape[1] <= 4 * 8
     # The counts of one column by class and fold would take 12 MB, its shares by class another 160 MB when encoded.
     assert peak < 40_000_000
-
-
-def three_class_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 7, rows)
-    shares = rng.dirichlet([1, 1, 1], 7)
-    return pd.DataFrame({"c": codes}), np.array([rng.choice(3, p=shares[code]) for code in codes])
-
-
-@pytest.mark.parametrize("kind", [HybridEncoder, TargetEncoder])
-def test_the_scalar_target_is_the_mean_class_number_and_depends_on_the_order(kind: Any) -> None:
-    X, y = three_class_table()
-    oracle = ScikitTargetEncoder(target_type="continuous", smooth=10.0).fit(X, y.astype(float))
-    encoder = kind(roles={"c": "code"}, smoothing=10.0)
-    encoder.scalar_target = True
-    encoded = encoder.fit(X, y).transform(X)
-    np.testing.assert_allclose(encoded, unit(oracle.transform(X)), atol=1e-6)
-    turned = encoder.fit(X, (y + 1) % 3).transform(X)
-    assert abs(np.corrcoef(encoded.ravel(), turned.ravel())[0, 1]) < 0.99
 
 
 @pytest.mark.parametrize("encoder", [HybridEncoder(strings="target", smoothing=2.0), TargetEncoder(smoothing=2.0)])

@@ -1,4 +1,4 @@
-"""The encoders as scikit-learn transformers, the ablation against scikit-learn, noise, and an encoder from outside."""
+"""The encoders as scikit-learn transformers, noise, and an encoder from outside."""
 
 from __future__ import annotations
 
@@ -10,25 +10,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder, TargetEncoder
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
 from c2tc_pipeline.encoding.numeric import NumericPart
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.part import Part
 from c2tc_pipeline.encoding.storage import ENCODERS as REGISTRY
 from c2tc_pipeline.encoding.storage import load_encoder, save_encoder, without_unused_strings
-from c2tc_pipeline.encoding.target import TargetEncoder, TargetPart
+from c2tc_pipeline.encoding.target import TargetPart
 from c2tc_pipeline_tests.encoding.mixed_tables import (
-    CODES,
     QUICK,
-    WORDS,
     each_encoder,
     mixed_table,
     new_rows,
@@ -53,43 +48,6 @@ def test_a_pipeline_takes_raw_rows_and_set_output_keeps_the_index(encoder: Table
     assert list(fitted.columns) == list(table.columns) == plain.get_feature_names_out().tolist()
     assert table.index.equals(X.index)
     np.testing.assert_array_equal(table.to_numpy(), plain.transform(X))
-
-
-def categories(rows: int = 300) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    relation = rng.choice(WORDS, rows, p=np.arange(1, 7) / 21)
-    return pd.DataFrame({"relation": relation, "airport": rng.choice(CODES, rows), "port": rng.choice(CODES, rows)})
-
-
-def test_label_encoding_is_scikit_learns_ordinal_encoding_with_a_place_for_the_unknown() -> None:
-    X = categories()
-    ordinal = OrdinalEncoder().fit(X)
-    places = [len(known) for known in ordinal.categories_]
-    encoder = LabelEncoder().fit(X)
-    np.testing.assert_allclose(encoder.transform(X), ordinal.transform(X) / places, rtol=1e-6)
-    unknown = pd.DataFrame({"relation": ["?", None], "airport": ["?", None], "port": ["?", None]})
-    np.testing.assert_array_equal(encoder.transform(unknown), 1)
-
-
-def test_one_hot_pca_is_scikit_learns_up_to_the_sign_whatever_the_order_of_rows() -> None:
-    X = categories()
-    onehot = OneHotEncoder(sparse_output=False).fit_transform(X)
-    expected = MinMaxScaler().fit_transform(PCA(3, svd_solver="full").fit_transform(onehot))
-    encoder = OneHotPcaEncoder().fit(X)
-    ours = encoder.transform(X)
-    for column in range(3):
-        errors = [np.abs(ours[:, column] - side).max() for side in (expected[:, column], 1 - expected[:, column])]
-        assert min(errors) < 1e-4
-    shuffled = OneHotPcaEncoder().fit(X.sample(frac=1, random_state=1))
-    np.testing.assert_allclose(shuffled.transform(X), ours, atol=1e-5)
-    assert list(encoder.sources().values()) == [list(X.columns)] * 3
-
-
-def test_one_hot_pca_puts_rare_missing_and_unseen_categories_in_one_place() -> None:
-    X = categories()[["relation"]]
-    encoder = OneHotPcaEncoder(max_categories=4).fit(X)
-    rare, rarer = X.relation.value_counts().index[4:]
-    assert len(np.unique(encoder.transform(pd.DataFrame({"relation": [rare, rarer, None, "?"]})))) == 1
 
 
 @pytest.mark.parametrize("numeric", ["minmax", "quantile"])

@@ -15,14 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.storage import ARRAYS_NAME, VALUES_NAME, load_encoder, save_encoder, without_unused_strings
-from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.storage.manifest import DamagedArtefactError
+from c2tc_pipeline.storage.manifest import DamagedArtefactError, hash_json
 from c2tc_pipeline_tests.encoding.mixed_tables import QUICK, each_encoder, mixed_table, new_rows
 
 

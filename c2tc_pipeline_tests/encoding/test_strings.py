@@ -227,7 +227,7 @@ import pandas as pd
 import torch
 
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.common.memory import peak_memory
+from c2tc_pipeline.common.stages import peak_memory
 
 rng = np.random.default_rng(0)
 letters = rng.integers(97, 123, (50_000, 6), dtype=np.uint8)

@@ -12,13 +12,11 @@ from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder, TargetEncoder
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.encoding import base
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
-from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline_tests.encoding.mixed_tables import (
     ENCODERS,
     QUICK,

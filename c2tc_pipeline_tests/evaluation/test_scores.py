@@ -28,14 +28,14 @@ from threadpoolctl import threadpool_info
 
 from c2tc_pipeline import CondensedTable, condense
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.metrics import score_predictions
 from c2tc_pipeline.evaluation.models import MODELS, make_model
+from c2tc_pipeline.evaluation.row_worth import mean_scores
 from c2tc_pipeline.evaluation.scores import evaluate
 from c2tc_pipeline.evaluation.training import RECIPES, Recipe
 from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial, trial_key
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.hashing import hash_array
+from c2tc_pipeline.storage.manifest import hash_array
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::c2tc_pipeline.condensation.clusters.SingletonWarning")

@@ -24,10 +24,11 @@ from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import artefact_key
 from c2tc_pipeline.pipeline.records import DATA_VERSION_TAG, Records
 from c2tc_pipeline.pipeline.steps import CacheResource
-from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, scopes_of, table_steps
+from c2tc_pipeline.pipeline.versioning import OVER_ALL, OVERVIEW, PARENTS, TableStep, steps_named, table_steps
 from c2tc_pipeline.reports.picture import Picture
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
+from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 Launched = dict[str, set[str | None]]
@@ -52,6 +53,13 @@ def step_of(step: str, partition: str | None) -> TableStep:
     """Return a step of a table, at a ratio, from names as in the store."""
     table, _, ratio = (partition or "").partition("|")
     return TableStep(table, step, float(ratio) if ratio else None)
+
+
+def scopes_of(step: str, catalogue: Mapping[str, TableSpec]) -> list[str | None]:
+    """Return the parts of the store that a step fills over all tables; None is that of a step without one."""
+    if step in OVER_ALL:
+        return [None]
+    return [each.scope for spec in catalogue.values() for each in steps_named(step, spec)]
 
 
 class Rig:

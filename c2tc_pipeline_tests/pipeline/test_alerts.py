@@ -21,6 +21,7 @@ from c2tc_pipeline.pipeline import alerts as alerts_module
 from c2tc_pipeline.pipeline import messages
 from c2tc_pipeline.pipeline.alerts import Alerts, Place, alert_sensor, place_of, report
 from c2tc_pipeline.pipeline.messages import send, targets
+from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline_tests.pipeline.live import Webhook, running_webhook
 from c2tc_pipeline_tests.tools.serving import serving
 
@@ -57,7 +58,7 @@ class Operation:
         """Run a step of a table; its outcome is an error, the words of a check that fails, or a success."""
         outcome = self.outcomes.get(f"{table}/{step}")
 
-        @dg.asset(key=[table, step], partitions_def=RATIOS if ratio else None)
+        @dg.asset(key=TableStep(table, step, None if ratio is None else float(ratio)).key)
         def made() -> int:
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -78,9 +79,7 @@ class Operation:
         defs = dg.Definitions(
             [made], asset_checks=checks, jobs=[dg.define_asset_job("job")], resources={"io_manager": dg.mem_io_manager}
         )
-        result = defs.resolve_job_def("job").execute_in_process(
-            instance=self.instance, partition_key=ratio, raise_on_error=False, tags=tags
-        )
+        result = defs.resolve_job_def("job").execute_in_process(instance=self.instance, raise_on_error=False, tags=tags)
         return result.dagster_run
 
     def lose(self, message: str | None = None, **tags: str) -> None:
@@ -105,13 +104,11 @@ def told(webhook: Webhook) -> list[tuple[str, str]]:
 
 
 def test_table_and_ratio_of_every_form_of_assets() -> None:
-    assert place_of(dg.AssetKey(["adult", "report"]), None) == Place("adult", "report", None)
-    assert place_of(dg.AssetKey(["adult", "scores"]), "0.01") == Place("adult", "scores", "0.01")
-    assert place_of(dg.AssetKey(["adult", "scores_0_001"]), None) == Place("adult", "scores", "0.001")
-    assert place_of(dg.AssetKey(["adult", "scores_1"]), None, "near") == Place("adult", "scores", "1", "near")
-    assert place_of(dg.AssetKey("scores"), "adult|0.01", "near") == Place("adult", "scores", "0.01", "near")
-    assert place_of(dg.AssetKey("raw_table"), "adult") == Place("adult", "raw_table", None)
-    assert place_of(dg.AssetKey("leaderboard"), None) == Place(None, "leaderboard", None)
+    assert place_of(dg.AssetKey(["adult", "report"])) == Place("adult", "report", None)
+    condensed = [dg.AssetKey(["adult", f"condensed_table_{part}"]) for part in ("0_001", "1")]
+    assert place_of(condensed[0]) == Place("adult", "condensed_table", "0.001")
+    assert place_of(condensed[1], "near") == Place("adult", "condensed_table", "1", "near")
+    assert place_of(dg.AssetKey("leaderboard")) == Place(None, "leaderboard", None)
 
 
 def test_one_message_for_a_cause_and_one_when_it_is_over(

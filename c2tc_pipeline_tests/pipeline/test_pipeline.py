@@ -18,8 +18,8 @@ from c2tc_pipeline.cli.job import condense_to_directory
 from c2tc_pipeline.definitions import build_defs
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.steps import EVALUATION_POOL, GPU_POOL, RETRIES
-from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, code_version, scopes_of
-from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of
+from c2tc_pipeline.pipeline.versioning import PARENTS, TableStep, code_version
+from c2tc_pipeline_tests.pipeline.pipeline_rig import Rig, failure_of, scopes_of
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 RATIOS = (0.1, 0.05)

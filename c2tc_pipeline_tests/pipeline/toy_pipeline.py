@@ -28,7 +28,7 @@ from c2tc_pipeline.pipeline.versioning import (
     table_steps,
 )
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables.catalogue import Catalogue
 from c2tc_pipeline.tables.spec import TableSpec
 

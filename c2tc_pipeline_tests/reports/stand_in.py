@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c2tc_pipeline.allocation.result import Allocation, TraceStep
+from c2tc_pipeline.allocation.problem import Allocation, TraceStep
 from c2tc_pipeline.clustering.loss_curves import LossCurve
 from c2tc_pipeline.common.errors import Notice
 from c2tc_pipeline.condensation.spread import CategoryShares

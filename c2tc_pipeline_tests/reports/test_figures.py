@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from c2tc_pipeline.allocation.result import Allocation, TraceStep
+from c2tc_pipeline.allocation.problem import Allocation, TraceStep
 from c2tc_pipeline.clustering.loss_curves import LossCurve
-from c2tc_pipeline.evaluation.averages import mean_scores
-from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.row_worth import mean_scores, row_worth
 from c2tc_pipeline.reports.distributions import Distribution, column_distributions
 from c2tc_pipeline.reports.figures import (
     MAX_DISCS,

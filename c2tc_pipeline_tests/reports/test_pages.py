@@ -14,11 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.allocation.result import Allocation
+from c2tc_pipeline.allocation.problem import Allocation
 from c2tc_pipeline.common.errors import InputError, Notice
-from c2tc_pipeline.evaluation.averages import class_means, mean_scores
 from c2tc_pipeline.evaluation.metrics import CLASS_METRICS
-from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.row_worth import class_means, mean_scores, row_worth
 from c2tc_pipeline.reports.html import MAX_ROWS, render_report, sampled_places
 from c2tc_pipeline.reports.leaderboard import ranked, render_leaderboard, render_leaderboard_markdown
 from c2tc_pipeline.reports.table_report import render_table_report

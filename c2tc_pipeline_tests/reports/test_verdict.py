@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c2tc_pipeline.evaluation.averages import mean_scores
-from c2tc_pipeline.evaluation.row_worth import row_worth
+from c2tc_pipeline.evaluation.row_worth import mean_scores, row_worth
 from c2tc_pipeline.reports.verdict import headline, verdict, weak_references
 from c2tc_pipeline_tests.reports.stand_in import made_scores
 

@@ -184,7 +184,7 @@ def test_600_megabytes_in_one_take_no_more_memory_than_allowed(tmp_path: Path) -
         import resource
         import pandas, pyarrow, pyarrow.compute, pyarrow.csv
         from c2tc_pipeline.common.errors import InputError
-        from c2tc_pipeline.common.memory import peak_memory
+        from c2tc_pipeline.common.stages import peak_memory
         from c2tc_pipeline.tables.blocks import read_table
         pyarrow.set_cpu_count(64)
         pyarrow.set_io_thread_count(64)

@@ -14,7 +14,7 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import values as source_values
 from c2tc_pipeline.sources.addresses import open_source
-from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.tables.blocks import read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 
 
@@ -113,10 +113,10 @@ def test_duckdb_types(tmp_path: Path) -> None:
         *("float64", "datetime64[us]", "float64", "str", "str", "int64", "float64", "bool")
     ]
     assert frame.iloc[0].astype(str).tolist()[3:5] == ["x", "[1, 2]"]
-    assert peek_table(tmp_path / "t.duckdb").rows == 1
+    assert open_source(tmp_path / "t.duckdb").header().rows == 1
     address = f"{tmp_path / 't.duckdb'}?query=SELECT+n+*+2+AS+m+FROM+t"
     assert read_table(address)["m"].tolist() == [3.0]
-    assert peek_table(address).rows is None
+    assert open_source(address).header().rows is None
 
 
 def test_a_catalogue_may_describe_a_source_field_by_field(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def addresses(
     frame.to_csv(here / "people.csv", index=False)
     frame.to_csv(here / "packed.csv.gz", index=False)
     frame.to_parquet(here / "people.parquet")
-    files = fsspec.filesystem("s3", **vars(s3_server.access), skip_instance_cache=True)
+    files = fsspec.filesystem("s3", **s3_server.access, skip_instance_cache=True)
     folder = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     parts = to_parts(frame, here / "parts")
     sqlite = to_sqlite(frame, here / "people.sqlite")

@@ -62,13 +62,14 @@ def test_s3_killed_in_the_middle_of_reading(tmp_path: Path, monkeypatch: pytest.
         options["endpoint_url"] = process.server.endpoint_url
         fsspec.filesystem("s3", **options).put_file(str(tmp_path / "t.parquet"), address)
         options |= {"default_cache_type": "none", "config_kwargs": {"retries": {"max_attempts": 1}, "read_timeout": 5}}
-        batches = open_source(address, options).batches(rows=8_000)
+        monkeypatch.setitem(fsspec.config.conf, "s3", options)
+        batches = open_source(address).batches(rows=8_000)
         assert next(batches).num_rows == 8_000
         process.kill()
         with pytest.raises(ConnectionError) as caught:
             list(batches)
         process.start()
-        again = pa.Table.from_batches(open_source(address, options).batches(rows=8_000))
+        again = pa.Table.from_batches(open_source(address).batches(rows=8_000))
     message = str(caught.value)
     assert address in message
     assert KEY not in message

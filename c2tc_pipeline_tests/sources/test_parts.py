@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import addresses
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.source import BATCH_ROWS, Source, TableHeader, sliced
-from c2tc_pipeline.tables.blocks import Blocks, peek_table, read_table
+from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 
 
@@ -39,7 +39,7 @@ def test_parts_in_the_order_of_their_names(tmp_path: Path) -> None:
     (folder / "notes.txt").touch()
     assert read_table(folder)["a"].tolist() == [n for n in range(12) for _ in range(2)]
     assert read_table(folder)["c"].tolist()[-1] == "11"
-    assert peek_table(folder) == type(peek_table(folder))(("a", "s", "c"), 24)
+    assert open_source(folder).header() == type(open_source(folder).header())(("a", "s", "c"), 24)
 
 
 def test_a_part_without_values_in_a_column_takes_the_others_type(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ class CountSource(Source):
         self.below = below
 
     @classmethod
-    def from_address(cls, address: str, storage_options: Mapping[str, Any] | None = None) -> Source | None:
+    def from_address(cls, address: str) -> Source | None:
         return cls(int(address.removeprefix("count://"))) if address.startswith("count://") else None
 
     @classmethod

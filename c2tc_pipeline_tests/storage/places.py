@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
 
+import fsspec
 import pytest
 
-from c2tc_pipeline.storage.backend import S3Access
 from c2tc_pipeline.storage.maintenance import Collector, Leftover, verify_store
 from c2tc_pipeline.storage.store import ArtefactStore, Published
 from c2tc_pipeline_tests.storage.artefacts import KIND, contents, writer_of
@@ -23,12 +23,11 @@ class Ages(TypedDict):
     """Options of a collector."""
 
     older_than: float
-    now: float
 
 
-FAR_AHEAD: Ages = {"older_than": 3600.0, "now": 1e11}
+FAR_AHEAD: Ages = {"older_than": -1e11}
 """Everything seems very old, as to a collector whose clock jumped."""
-AT_ONCE: Ages = {"older_than": 3600.0, "now": 0.0}
+AT_ONCE: Ages = {"older_than": 1e11}
 """Everything seems to have just been written, or the clock jumped back."""
 
 
@@ -38,12 +37,12 @@ class Place:
 
     root: str
     scratch: Path
-    access: S3Access | None = None
+    access: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def open(self) -> ArtefactStore:
         """Return a store of its own, as another process would have it."""
-        return ArtefactStore(self.root, access=self.access)
+        return store_at(self.root, self.access)
 
     @cached_property
     def store(self) -> ArtefactStore:
@@ -63,6 +62,13 @@ class Place:
         source = self.scratch / "harm.bin"
         source.write_bytes(content)
         self.store.backend.write_file(path, source)
+
+
+def store_at(root: str, access: Mapping[str, str]) -> ArtefactStore:
+    """Return a store on S3 that is opened with these options of s3fs, beside others with other ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(fsspec.config.conf, "s3", dict(access))
+        return ArtefactStore(root)
 
 
 def place_of(request: pytest.FixtureRequest, tmp_path: Path) -> Place:

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from c2tc_pipeline.storage.backend import S3Access
-
 BUCKET = "artefacts"
 # Words that occur nowhere else, so that a leak of either is found by searching for it.
 KEY, SECRET = "canary-key-8d1f", "canary-secret-5b7e"
@@ -35,8 +33,9 @@ class S3Server:
     endpoint_url: str
 
     @property
-    def access(self) -> S3Access:
-        return S3Access(endpoint_url=self.endpoint_url, key=KEY, secret=SECRET)
+    def access(self) -> dict[str, str]:
+        """Options of s3fs."""
+        return {"endpoint_url": self.endpoint_url, "key": KEY, "secret": SECRET}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -121,7 +120,7 @@ def wait_until_served(server: S3Server, process: subprocess.Popen[bytes], log: P
     while process.poll() is None and time.monotonic() < give_up:
         try:
             urllib.request.urlopen(f"{server.endpoint_url}/healthz", timeout=1).close()
-            files = s3fs.S3FileSystem(**vars(server.access), skip_instance_cache=True, use_listings_cache=False)
+            files = s3fs.S3FileSystem(**server.access, skip_instance_cache=True, use_listings_cache=False)
             if not files.exists(BUCKET):
                 files.mkdir(BUCKET)
             files.pipe_file(f"{BUCKET}/probe", b"probe")

@@ -30,7 +30,7 @@ from c2tc_pipeline.storage.artefact import (
 from c2tc_pipeline.storage.maintenance import Collector
 from c2tc_pipeline.storage.manifest import DamagedArtefactError, refusing_damage
 from c2tc_pipeline_tests.storage.artefacts import KIND, contents, publish, race, writer_of
-from c2tc_pipeline_tests.storage.places import FAR_AHEAD
+from c2tc_pipeline_tests.storage.places import AT_ONCE, FAR_AHEAD
 
 WRITTEN = {"a.txt", "folder/b.bin", MANIFEST_NAME}
 
@@ -259,7 +259,7 @@ def test_only_old_leftovers_with_their_names_are_collected(tmp_path: Path) -> No
         folder.mkdir()
         (folder / "a.txt").write_text("x")
     before = contents(tmp_path)
-    (found,) = Collector(older_than=0, now=0).folder(tmp_path)
+    (found,) = Collector(**AT_ONCE).folder(tmp_path)
     assert found.stays
     assert contents(tmp_path) == before
     (found,) = Collector(**FAR_AHEAD).folder(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import traceback
@@ -15,10 +14,10 @@ from typing import Any
 import pytest
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.backend import Backend, S3Access
+from c2tc_pipeline.storage.backend import Backend
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.storage.artefacts import contents
-from c2tc_pipeline_tests.storage.places import Place, collected, fetched, files_of, publish
+from c2tc_pipeline_tests.storage.places import Place, collected, fetched, files_of, publish, store_at
 from c2tc_pipeline_tests.storage.s3_server import KEY, SECRET, S3Server, free_ports
 
 
@@ -99,7 +98,7 @@ def uses(backend: Backend, source: Path) -> list[Callable[[], object]]:
 def test_the_environment_gives_endpoint_and_credentials_or_they_are_asked_for(
     s3_place: Place, s3_server: S3Server, no_credentials: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = ArtefactStore(s3_place.root, access=S3Access(endpoint_url=s3_server.endpoint_url))
+    store = store_at(s3_place.root, {"endpoint_url": s3_server.endpoint_url})
     with pytest.raises(InputError, match="AWS_ACCESS_KEY_ID"):
         store.latest("art")
     for name, value in s3_place.environment.items():
@@ -111,7 +110,7 @@ def test_the_environment_gives_endpoint_and_credentials_or_they_are_asked_for(
 
 
 def test_a_missing_bucket_is_named(s3_server: S3Server, tmp_path: Path) -> None:
-    store = ArtefactStore("s3://no-such-bucket/prefix", access=s3_server.access)
+    store = store_at("s3://no-such-bucket/prefix", s3_server.access)
     for use in [*uses(store.backend, tmp_path / "a")[:3], lambda: store.latest("art"), store.backend.unfinished]:
         with pytest.raises(InputError, match="'no-such-bucket'"):
             use()
@@ -123,9 +122,9 @@ def test_a_server_that_is_not_there_is_an_error_that_may_pass(monkeypatch: pytes
     # Both libraries try again for some time, which here only takes time.
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    access = S3Access(endpoint_url=f"http://127.0.0.1:{free_ports(1)[0]}", key=KEY, secret=SECRET)
+    access = {"endpoint_url": f"http://127.0.0.1:{free_ports(1)[0]}", "key": KEY, "secret": SECRET}
     with pytest.raises(ConnectionError, match=r"s3://bucket/art/manifests"):
-        ArtefactStore("s3://bucket", access=access).latest("art")
+        store_at("s3://bucket", access).latest("art")
 
 
 def test_wrong_credentials_are_refused_and_no_secret_is_shown(s3_place: Place, s3_server: S3Server) -> None:
@@ -135,7 +134,7 @@ def test_wrong_credentials_are_refused_and_no_secret_is_shown(s3_place: Place, s
     before = s3_place.contents()
     shown = [repr(store), repr(s3_server.access), str(s3_server.access)]
     for change in ({"secret": f"{SECRET}-wrong"}, {"key": f"{KEY}-wrong"}):
-        refused = ArtefactStore(s3_place.root, access=dataclasses.replace(s3_server.access, **change))
+        refused = store_at(s3_place.root, s3_server.access | change)
         calls = uses(refused.backend, s3_place.scratch / "a")
         calls += [partial(publish, refused), partial(fetched, refused)]
         for use in calls:
@@ -183,7 +182,7 @@ def test_an_upload_that_did_not_end_is_aborted(s3_place: Place, backend: Backend
 
 def test_a_folder_that_appears_while_it_is_listed_holds_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """What s3fs returns when the listing was empty and another writer's first file came before it asked again."""
-    backend = Backend("s3://bucket/prefix", S3Access(key="k", secret="s"))
+    backend = Backend("s3://bucket/prefix")
     appeared = {"bucket/prefix/cell": {"name": "bucket/prefix/cell", "type": "directory", "size": 0}}
     monkeypatch.setattr(backend, "_files", SimpleNamespace(find=lambda path, detail: appeared))
     assert backend.stored_files("cell") == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from c2tc_pipeline.storage import parquet
 from c2tc_pipeline.storage.artefact import MANIFEST_NAME
 from c2tc_pipeline.storage.cache import CacheLookup, ContentCache, default_cache_directory
-from c2tc_pipeline.storage.hashing import hash_array, hash_file, hash_json
+from c2tc_pipeline.storage.manifest import hash_array, hash_file, hash_json
 
 KEY = hash_json("what determines the value")
 

@@ -10,8 +10,8 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.storage.artefact import MANIFEST_NAME
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.hashing import hash_json
 from c2tc_pipeline.storage.maintenance import verify_folder, verify_store
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace, Published
 from c2tc_pipeline_tests.storage.artefacts import KIND, together, writer_of
 from c2tc_pipeline_tests.storage.places import (

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.storage.hashing import hash_json
-from c2tc_pipeline.storage.manifest import DamagedArtefactError
+from c2tc_pipeline.storage.manifest import DamagedArtefactError, hash_json
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace, check_key
 from c2tc_pipeline_tests.storage.artefacts import KIND, race, together, writer_of
 from c2tc_pipeline_tests.storage.places import (

@@ -13,9 +13,8 @@ import pytest
 import yaml
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
+from c2tc_pipeline.tables.catalogue import load_catalogue, load_yaml, validate_catalogue
 from c2tc_pipeline.tables.roles import Role
-from c2tc_pipeline.tables.strict_yaml import load_yaml
 
 
 def write(folder: Path, text: str) -> Path:

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.blocks import peek_table, read_table
+from c2tc_pipeline.sources.addresses import open_source
+from c2tc_pipeline.tables.blocks import read_table
 
 
 def read(folder: Path, content: str | bytes, name: str = "t.csv", **options: list[str]) -> pd.DataFrame:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return read_table(path, **options)  # type: ignore[arg-type]
+    return read_table(path, **options)
 
 
 def refusal(folder: Path, content: str | bytes, name: str = "t.csv") -> str:
@@ -143,8 +144,8 @@ def test_some_columns_in_the_asked_order(tmp_path: Path) -> None:
 def test_peek_reads_the_header_only(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n" + b"\xff\xfe,3\n")
-    assert peek_table(path).columns == ("a", "b")
-    assert peek_table(path).rows is None
+    assert open_source(path).header().columns == ("a", "b")
+    assert open_source(path).header().rows is None
 
 
 FAULTS: list[tuple[str | bytes, tuple[object, ...]]] = [

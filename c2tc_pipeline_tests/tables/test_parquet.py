@@ -12,8 +12,9 @@ import pytest
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.sources import csv_files
+from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.tables import blocks
-from c2tc_pipeline.tables.blocks import Blocks, frame_of, in_one_piece, peek_table, read_table
+from c2tc_pipeline.tables.blocks import Blocks, frame_of, in_one_piece, read_table
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
 
@@ -26,8 +27,8 @@ def frame() -> pd.DataFrame:
 def test_round_trip(tmp_path: Path, frame: pd.DataFrame, name: str) -> None:
     frame.to_parquet(tmp_path / name)
     pd.testing.assert_frame_equal(read_table(tmp_path / name), frame)
-    assert peek_table(tmp_path / name).columns == ("a", "s", "c")
-    assert peek_table(tmp_path / name).rows == 3
+    assert open_source(tmp_path / name).header().columns == ("a", "s", "c")
+    assert open_source(tmp_path / name).header().rows == 3
 
 
 def test_some_columns_in_the_asked_order(tmp_path: Path, frame: pd.DataFrame) -> None:
@@ -41,7 +42,7 @@ def test_some_columns_in_the_asked_order(tmp_path: Path, frame: pd.DataFrame) ->
 def test_a_stored_index_with_a_name_is_a_column(tmp_path: Path, frame: pd.DataFrame, keys: list[int]) -> None:
     frame.assign(a=keys).set_index("a").to_parquet(tmp_path / "t.parquet")
     assert sorted(read_table(tmp_path / "t.parquet").columns) == ["a", "c", "s"]
-    assert sorted(peek_table(tmp_path / "t.parquet").columns) == ["a", "c", "s"]
+    assert sorted(open_source(tmp_path / "t.parquet").header().columns) == ["a", "c", "s"]
     assert read_table(tmp_path / "t.parquet", columns=["a"])["a"].tolist() == keys
 
 
@@ -49,7 +50,7 @@ def test_a_stored_index_without_a_name_is_not(tmp_path: Path, frame: pd.DataFram
     frame.set_index(pd.Index([7, 5, 6])).to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").columns.tolist() == ["a", "s", "c"]
     assert read_table(tmp_path / "t.parquet").index.tolist() == [0, 1, 2]
-    assert peek_table(tmp_path / "t.parquet").columns == ("a", "s", "c")
+    assert open_source(tmp_path / "t.parquet").header().columns == ("a", "s", "c")
 
 
 def test_duplicate_columns(tmp_path: Path) -> None:

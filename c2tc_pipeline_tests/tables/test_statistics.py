@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.tables.blocks import Blocks
-from c2tc_pipeline.tables.categories import category_key
 from c2tc_pipeline.tables.category_counts import (
     FOLDS,
     CategoryCounter,
@@ -27,6 +26,7 @@ from c2tc_pipeline.tables.category_counts import (
     strata_of,
 )
 from c2tc_pipeline.tables.column_facts import ColumnGatherer
+from c2tc_pipeline.tables.kinds import category_key
 from c2tc_pipeline.tables.row_sample import RowPicker, RowSample, sampled_numbers
 from c2tc_pipeline.tables.table import Table, learn_table
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from c2tc_pipeline.tables.given_roles import checked_overrides
+from c2tc_pipeline.common.defaults import checked_overrides
 from c2tc_pipeline.tables.roles import ColumnRole
 from c2tc_pipeline.tables.statistics import Block, gather_statistics
 

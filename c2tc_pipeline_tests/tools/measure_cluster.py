@@ -16,7 +16,7 @@ import numpy as np
 from c2tc_pipeline.clustering.class_kmeans import ClassKMeans
 from c2tc_pipeline.clustering.engines import open_engine
 from c2tc_pipeline.clustering.kernels import make_kernel
-from c2tc_pipeline.common.memory import peak_memory as own_peak
+from c2tc_pipeline.common.stages import peak_memory as own_peak
 from c2tc_pipeline_tests.clustering.dask_cluster import client_of, peak_memory, running_cluster
 from c2tc_pipeline_tests.clustering.mixtures import as_bytes, mixture
 

@@ -35,7 +35,7 @@ from c2tc_pipeline.evaluation.models import make_model
 from c2tc_pipeline.evaluation.row_worth import random_set
 from c2tc_pipeline.evaluation.trial import LabelledRows, random_rows, run_trial
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.parquet import open_arrays, read_parquet, write_parquet
 from c2tc_pipeline.tables.kinds import plain
 from c2tc_pipeline.tables.spec import TableSpec

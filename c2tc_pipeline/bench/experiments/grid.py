@@ -24,9 +24,8 @@ from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.evaluation.models import MODELS
 from c2tc_pipeline.evaluation.training import RECIPES
-from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.tables.catalogue import load_catalogue, load_yaml
 from c2tc_pipeline.tables.spec import Ratio, TableSpec
-from c2tc_pipeline.tables.strict_yaml import load_yaml
 
 GRIDS = Path(__file__).parent / "grids"
 PAPER_TABLES = Path(__file__).parent / "paper_tables.yaml"

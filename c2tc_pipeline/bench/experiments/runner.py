@@ -11,6 +11,7 @@ import math
 import multiprocessing
 import os
 import queue
+import signal
 import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -24,9 +25,9 @@ import pandas as pd
 from c2tc_pipeline.bench.experiments.cells import Group, condense_split, groups_of, run_group
 from c2tc_pipeline.bench.experiments.grid import Experiment
 from c2tc_pipeline.bench.experiments.spaces import ORIGINAL, EncodedSplit, synthetic_rows
-from c2tc_pipeline.bench.limits import die_with_parent
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import one_thread
+from c2tc_pipeline.common.processes import end_with_parent
 from c2tc_pipeline.evaluation.trial import LabelledRows
 from c2tc_pipeline.tables.spec import TableSpec
 
@@ -148,7 +149,7 @@ _news: Any = None
 
 def _start(news: Any) -> None:
     global _news
-    die_with_parent()
+    end_with_parent(signal.SIGKILL)
     _news = news
 
 

@@ -17,23 +17,21 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.allocation.shares import largest_remainders
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder, TargetEncoder
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.stages import StageClock
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedRows
-from c2tc_pipeline.condensation.stages import StageClock
 from c2tc_pipeline.condensation.steps import assemble, encode, fit_encoder, weigh_columns
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.encoding.base import TableEncoder
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.strings import Vocabulary
-from c2tc_pipeline.encoding.target import TargetEncoder
 from c2tc_pipeline.evaluation.trial import LabelledRows
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.tables.blocks import Blocks, read_table
-from c2tc_pipeline.tables.categories import factorise
 from c2tc_pipeline.tables.category_counts import mixed_bits
+from c2tc_pipeline.tables.kinds import factorise
 from c2tc_pipeline.tables.roles import Role
 from c2tc_pipeline.tables.spec import SplitSettings, TableSpec
 from c2tc_pipeline.tables.statistics import typed_columns

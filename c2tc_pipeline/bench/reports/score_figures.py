@@ -21,14 +21,12 @@ from c2tc_pipeline.reports.picture import (
     INK,
     LEGEND_LENGTH,
     OTHER_COLOUR,
+    Axes,
     Figure,
     Picture,
     bar_rows,
     bar_text,
     draw_legend,
-    draw_panels,
-    legend_height,
-    panel_rows,
     plain_axis,
     ratio_axis,
 )
@@ -36,6 +34,7 @@ from c2tc_pipeline.reports.wording import share, shortened
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 UNFINISHED = "*"
+PANELS_ACROSS = 2
 _RANK_LINE = 24
 """Points from one name of the rank diagram to the next."""
 
@@ -277,3 +276,26 @@ def rank_diagram(ranking: Ranking) -> Picture:
             )
 
     return Picture(draw, height=below + above + 24)
+
+
+def draw_panels(figure: Figure, titles: Sequence[str], *, sharey: bool = False) -> list[Axes]:
+    """Return one axes per title, at most two side by side."""
+    grid = figure.subplots(
+        panel_rows(len(titles)), min(len(titles), PANELS_ACROSS), squeeze=False, sharey=sharey, sharex=False
+    )
+    for place, axes in enumerate(grid.flat):
+        if place < len(titles):
+            axes.set_title(shortened(titles[place], 40), loc="left", color=INK)
+        else:
+            axes.set_axis_off()
+    return list(grid.flat)[: len(titles)]
+
+
+def panel_rows(panels: int) -> int:
+    """Return the number of rows of panels."""
+    return -(-panels // PANELS_ACROSS)
+
+
+def legend_height(entries: int) -> int:
+    """Return the height that a figure needs for its legend."""
+    return 40 + 20 * entries

@@ -6,11 +6,11 @@ import re
 
 import pandas as pd
 
-from c2tc_pipeline.bench.reports.score_figures import look_legend, looks, series
+from c2tc_pipeline.bench.reports.score_figures import legend_height, look_legend, looks, series
 from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.bench.statistics.runs import WHOLE, cell_scores
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.reports.picture import INK, RULE, Figure, Picture, bar_rows, bar_text, legend_height, log_scale
+from c2tc_pipeline.reports.picture import INK, RULE, Figure, Picture, bar_rows, bar_text, log_scale
 from c2tc_pipeline.reports.wording import number, seconds, share, shortened
 
 

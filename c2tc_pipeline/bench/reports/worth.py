@@ -11,7 +11,7 @@ from c2tc_pipeline.bench.experiments.grid import REPORTING_TABLES, TUNING_TABLES
 from c2tc_pipeline.bench.experiments.spaces import ORIGINAL
 from c2tc_pipeline.bench.reports.table import metric_name
 from c2tc_pipeline.bench.statistics.worth import LEARNER, mean_worths, training_sets
-from c2tc_pipeline.evaluation.averages import mean_scores
+from c2tc_pipeline.evaluation.row_worth import mean_scores
 from c2tc_pipeline.reports import figures, wording
 from c2tc_pipeline.reports.exhibits import Exhibit
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable

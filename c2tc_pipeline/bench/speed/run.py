@@ -34,8 +34,8 @@ from c2tc_pipeline.bench.speed.measuring import (
 from c2tc_pipeline.bench.speed.search import measure_search
 from c2tc_pipeline.clustering.kernels import CpuKernel
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import peak_growth
 from c2tc_pipeline.common.registry import bench_package
+from c2tc_pipeline.common.stages import PeakWatch
 from c2tc_pipeline.condensation.api import condense
 from c2tc_pipeline.condensation.condenser import Condenser
 from c2tc_pipeline.condensation.encoded import EncodedRows
@@ -106,7 +106,9 @@ def _memory_of_condense(table: SpeedTable, ratio: float) -> SpeedRow:
         warnings.simplefilter("ignore")
         # Starting threads and loading libraries are not costs of the table.
         condense(frame.iloc[:: max(1, len(frame) // 5_000)], label, 0.02)
-        made, grown = peak_growth(lambda: condense(frame, label, ratio))
+        watch = PeakWatch()
+        made = condense(frame, label, ratio)
+        grown = watch.growth()
     encoded = made.summary["rows_in"] * made.summary["columns_encoded"] * 4
     return SpeedRow(
         part="stages",

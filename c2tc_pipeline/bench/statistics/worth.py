@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.bench.statistics.runs import WHOLE, is_sample, named_contenders
-from c2tc_pipeline.evaluation.averages import mean_scores
 from c2tc_pipeline.evaluation.metrics import ALL_METRICS
-from c2tc_pipeline.evaluation.row_worth import WORTH_METRICS, row_worth
+from c2tc_pipeline.evaluation.row_worth import WORTH_METRICS, mean_scores, row_worth
 from c2tc_pipeline.reports.verdict import weak_references
 
 LEARNER = ["model", "space"]

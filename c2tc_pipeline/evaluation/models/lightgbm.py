@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from c2tc_pipeline.common.registry import bench_package
+from c2tc_pipeline.common.seeds import seed_of
 from c2tc_pipeline.evaluation.models.trees import PATIENCE, Rows, TreesClassifier, rows_of_a_leaf
 
 
@@ -46,7 +46,7 @@ class LightGbmClassifier(TreesClassifier):
             "min_data_per_group": least,
             "cat_smooth": least / 2,
             "lambda_l2": self.penalty,
-            "seed": _seed(self.random_state),
+            "seed": seed_of(self.random_state),
             "num_threads": self.threads,
             "deterministic": True,
             "force_row_wise": True,
@@ -74,9 +74,3 @@ class Trees:
         """Return the probability of each class for each row."""
         found = np.asarray(self.booster.predict(rows))
         return np.column_stack([1 - found, found]) if found.ndim == 1 else found
-
-
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from c2tc_pipeline.common.devices import Place, on_device, resolve_device
+from c2tc_pipeline.common.seeds import seed_of
 from c2tc_pipeline.evaluation.models.base import ProbabilityClassifier, checked_weights
 from c2tc_pipeline.evaluation.training import Recipe, recipe_named, train
 
@@ -54,7 +54,7 @@ class NetworkClassifier(ProbabilityClassifier):
             torch.from_numpy(codes),
             torch.from_numpy(weights[counted]),
             recipe=recipe,
-            seed=_seed(self.random_state),
+            seed=seed_of(self.random_state),
             device=device,
         )
         return self
@@ -81,12 +81,6 @@ class NetworkClassifier(ProbabilityClassifier):
             return torch.cat(blocks).numpy()
 
         return on_device("network prediction", resolve_device(self.device), attempt)
-
-
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def mlp_network(features: int, classes: int, widths: Sequence[int] = (256, 256)) -> torch.nn.Module:

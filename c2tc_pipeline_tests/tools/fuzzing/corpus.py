@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from c2tc_pipeline import condense
+from c2tc_pipeline.bench.encoders import LabelEncoder, OneHotPcaEncoder
 from c2tc_pipeline.clustering.loss_curves import LossCurve, write_curves
 from c2tc_pipeline.encoding.hybrid import HybridEncoder
-from c2tc_pipeline.encoding.label import LabelEncoder
-from c2tc_pipeline.encoding.onehot import OneHotPcaEncoder
 from c2tc_pipeline.encoding.storage import save_encoder
 from c2tc_pipeline.pipeline.formats import FORMATS
 from c2tc_pipeline.storage.artefact import publish_directory
-from c2tc_pipeline.storage.hashing import hash_json
+from c2tc_pipeline.storage.manifest import hash_json
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.schema import derive_schema, schema_to_json

@@ -23,18 +23,18 @@ import pyarrow.parquet as pq
 import yaml
 from hypothesis import strategies as st
 
+import c2tc_pipeline.bench.encoders  # noqa: F401  registers the encoders of the corpus
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.clustering.loss_curves import read_curves, write_curves
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.common.memory import peak_memory
+from c2tc_pipeline.common.stages import peak_memory
 from c2tc_pipeline.encoding.storage import load_encoder
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.sources.addresses import open_source, resolve_address
 from c2tc_pipeline.sources.location import Location
 from c2tc_pipeline.storage.cache import ContentCache
-from c2tc_pipeline.storage.hashing import hash_file, hash_json
 from c2tc_pipeline.storage.maintenance import Collector
-from c2tc_pipeline.storage.manifest import seal_manifest
+from c2tc_pipeline.storage.manifest import hash_file, hash_json, seal_manifest
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline.tables.blocks import Blocks, read_table
 from c2tc_pipeline.tables.catalogue import load_catalogue

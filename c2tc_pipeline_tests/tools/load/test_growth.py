@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from c2tc_pipeline.definitions import build_defs
-from c2tc_pipeline.tables import strict_yaml
+from c2tc_pipeline.tables import catalogue as catalogues
 from c2tc_pipeline.tables.catalogue import load_catalogue
 from c2tc_pipeline_tests.pipeline.toy_pipeline import record_everything, toy_catalogue
 from c2tc_pipeline_tests.tools.load.catalogues import Tick, make_catalogue, sensor_ticks, step_begin
@@ -94,7 +94,7 @@ def test_definitions_load_in_proportion_to_the_catalogue(tmp_path: Path) -> None
     for size in (1, 3, 6, 12):  # the first one fills caches of Dagster
         make_catalogue(tmp_path / str(size), size)
         # As in a new process, which has not parsed it yet.
-        strict_yaml._parsed.cache_clear()
+        catalogues._parsed.cache_clear()
         with calls() as number:
             catalogue = load_catalogue(tmp_path / str(size) / "catalog.yaml")
             build_defs(catalogue, storage=str(tmp_path / "store")).get_repository_def().get_all_jobs()

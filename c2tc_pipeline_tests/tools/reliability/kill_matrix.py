@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,11 +17,10 @@ from threading import Lock
 
 from c2tc_pipeline.pipeline.instance import end_dead_runs
 from c2tc_pipeline.pipeline.io_managers import artefact_key
-from c2tc_pipeline.pipeline.versioning import scopes_of
 from c2tc_pipeline.storage.maintenance import Collector, verify_folder, verify_store
 from c2tc_pipeline.storage.store import ArtefactStore
 from c2tc_pipeline_tests.pipeline.faulty_definitions import STORAGE_VARIABLE, execute, faulty_job_in_process
-from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig, scopes_of
 from c2tc_pipeline_tests.pipeline.processes import ended, start
 from c2tc_pipeline_tests.storage.places import leftovers
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server
@@ -106,7 +104,7 @@ def run_chain(
         expected = undisturbed.stored_files(*made)
         chain.differing = differing(rig.stored_files(*made), expected)
         chain.versions_ahead = sum(rig.store.newest_version(key) - (2 if place == OVER else 1) for key in keys)
-        collector = Collector(now=time.time() + 60, older_than=0)
+        collector = Collector(older_than=-60)
         chain.leftovers = sum(1 for _ in (*collector.store(rig.store), *collector.folder(folder / "cache")))
         chain.torn += damaged_in(rig) + [f"{path} is left" for key in keys for path in leftovers(rig.store, key)]
         chain.differing += differing(rig.stored_files(*made), expected)

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from c2tc_pipeline.pipeline.io_managers import StoreIOManager, artefact_key
-from c2tc_pipeline.pipeline.versioning import scopes_of
 from c2tc_pipeline.storage.manifest import DamagedArtefactError
-from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig, failure_of, succeeded
+from c2tc_pipeline_tests.pipeline.pipeline_rig import PARTS, Rig, failure_of, scopes_of, succeeded
 from c2tc_pipeline_tests.storage.places import damages
 from c2tc_pipeline_tests.tools.reliability import kill_matrix as matrix
 

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from c2tc_pipeline.storage.store import ArtefactStore
-from c2tc_pipeline_tests.storage.places import damages, fetched, files_of, leftovers, publish
+from c2tc_pipeline_tests.storage.places import damages, fetched, files_of, leftovers, publish, store_at
 from c2tc_pipeline_tests.storage.s3_server import BUCKET, S3Server, running_process
 from c2tc_pipeline_tests.tools.serving import serving
 
@@ -136,30 +135,30 @@ def every_other_put_silent() -> Rule:
 )
 def test_each_version_is_published_once_and_read_whole(s3_server: S3Server, root: str, rule: Rule, least: int) -> None:
     with proxied(s3_server, rule) as proxy:
-        store = ArtefactStore(root, access=proxy.seen.access)
+        store = store_at(root, proxy.seen.access)
         published = [publish(store, text) for text in ("first", "second", "third")]
         assert fetched(store) == files_of("third")
-    direct = ArtefactStore(root, access=s3_server.access)
+    direct = store_at(root, s3_server.access)
     assert [version.version for version in published] == direct.versions("art") == [1, 2, 3]
     assert (leftovers(direct), damages(direct)) == ([], {})
     assert len(proxy.treated) - proxy.treated.count(None) >= least
 
 
 def test_a_server_that_stays_busy_is_an_error_that_may_pass(s3_server: S3Server, root: str, impatient: None) -> None:
-    direct = ArtefactStore(root, access=s3_server.access)
+    direct = store_at(root, s3_server.access)
     publish(direct)
     with (
         proxied(s3_server, lambda number, method: BUSY) as proxy,
         pytest.raises(OSError, match=r"request rate|could not be reached"),
     ):
-        publish(ArtefactStore(root, access=proxy.seen.access), "new")
+        publish(store_at(root, proxy.seen.access), "new")
     assert (direct.versions("art"), damages(direct)) == ([1], {})
     assert publish(direct, "newer").version == 2
 
 
 def test_the_server_is_killed_and_restarted(tmp_path: Path, root: str, impatient: None) -> None:
     with running_process(tmp_path) as process:
-        store = ArtefactStore(root, access=process.server.access)
+        store = store_at(root, process.server.access)
         publish(store)
         upload, uploaded = store.backend.write_file, list[str]()
 
@@ -176,7 +175,7 @@ def test_the_server_is_killed_and_restarted(tmp_path: Path, root: str, impatient
         with pytest.raises(OSError, match="could not be reached"):
             fetched(store)
         process.start()
-        again = ArtefactStore(root, access=process.server.access)
+        again = store_at(root, process.server.access)
         assert fetched(again) == files_of("old")
         assert (again.versions("art"), damages(again), leftovers(again)) == ([1], {}, uploaded)
         assert publish(again, "newer").version == 2
