@@ -124,7 +124,7 @@ def steady_quality(instance: dg.DagsterInstance, step: TableStep, scored: Mappin
     earlier = [each.asset_materialization.metadata for each in made if each.asset_materialization is not None]
     regressions = {}
     for name in (name for name in scored if name.endswith("_condensed_auc")):
-        known = [float(each[name].value) for each in earlier if name in each]
+        known = [value for each in earlier if name in each and isinstance(value := each[name].value, float)]
         if known:
             regressions[name.removesuffix("_condensed_auc")] = min(known) - scored[name]
     if not regressions:

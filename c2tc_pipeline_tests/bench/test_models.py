@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c2tc_pipeline.bench.models import bench_package
 from c2tc_pipeline.bench.models import tabr as nearest
 from c2tc_pipeline.bench.models.ft_transformer import ft_transformer_network
 from c2tc_pipeline.bench.models.mlp_plr import MlpPlrClassifier
@@ -19,6 +18,7 @@ from c2tc_pipeline.bench.models.realmlp import NtpLinear, RealMlpNetwork, Robust
 from c2tc_pipeline.bench.models.tabnet import SameVarianceNorm, TabNetNetwork, ghost_rows
 from c2tc_pipeline.bench.models.tabr import TabrNetwork, nearest_keys
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.registry import bench_package
 from c2tc_pipeline.evaluation.models.network import mlp_network
 from c2tc_pipeline.evaluation.training import Recipe, SeesTrainingRows, row_losses, train
 

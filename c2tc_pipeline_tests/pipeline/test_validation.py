@@ -176,7 +176,7 @@ class TestWarnings:
             found.append(check_of(rig.run("condense", "people|0.2"), "steady_quality"))
         assert [verdict.passed for verdict in found] == [True, True, False]
         assert found[-1].severity == dg.AssetCheckSeverity.WARN
-        assert max(value.value for value in found[-1].metadata.values()) > 0.02
+        assert max(float(str(value.value)) for value in found[-1].metadata.values()) > 0.02
 
     def test_repeated_rows_stop_where_that_is_wanted(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
         without_pictures(monkeypatch)
