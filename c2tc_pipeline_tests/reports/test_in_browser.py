@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from markdown_it import MarkdownIt
 from c2tc_pipeline.bench.experiments.grid import Experiment
 from c2tc_pipeline.bench.job import write_experiment
 from c2tc_pipeline.reports.exhibits import means_by_ratio
-from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.html import MAX_ROWS, PAPER_COLUMNS, render_report
 from c2tc_pipeline.reports.leaderboard import render_leaderboard
 from c2tc_pipeline.reports.overview import TableState, render_overview
 from c2tc_pipeline.reports.picture import Picture
@@ -258,3 +259,32 @@ def test_a_hostile_experiment_does_nothing(browser: Page, tmp_path: Path) -> Non
     assert not re.search("<(script|img|a)\\b", rendered)
     files = {"report.html", "table.md", "scores.parquet", "statistics.parquet", "figures"}
     assert {path.name for path in tmp_path.iterdir()} <= files
+
+
+def pages_printed(browser: Page) -> int:
+    printed = base64.b64decode(browser.call("Page.printToPDF")["data"])
+    return len(re.findall(rb"/Type /Page\b", printed))
+
+
+@pytest.mark.parametrize("columns", [4, 60])
+def test_a_printed_report_has_all_scores_and_a_readable_part_of_the_condensed_rows(
+    browser: Page, tmp_path: Path, columns: int
+) -> None:
+    table = stand_in(counts=COUNTS, features=[f"column {place}" for place in range(columns)], sampled=100)
+    browser.look()
+    browser.open(written(tmp_path, render_table_report("flights", {0.01: table}, {0.01: made_scores(COUNTS)})))
+    on_screen = browser.text
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    on_paper = browser.text
+    rows = "[...document.querySelectorAll('.rows tr')].filter(row => row.checkVisibility())"
+    cells = browser.evaluate(f"{rows}.map(row => [...row.cells].filter(cell => cell.checkVisibility()).length)")
+    lines = browser.evaluate(f"{rows}.map(row => row.getBoundingClientRect().height / 16)")
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert "Scores by class" in on_paper
+    assert "Scores by class" not in on_screen
+    assert cells == [min(columns + 2, PAPER_COLUMNS)] * (min(MAX_ROWS, 2 * len(COUNTS)) + 1)
+    assert max(lines) < 6
+    more_columns = f" and {columns + 2 - PAPER_COLUMNS} more columns" if columns + 2 > PAPER_COLUMNS else ""
+    assert f"Not printed: {sum(COUNTS) - 2 * len(COUNTS)} more rows{more_columns}." in on_paper
+    assert "Not printed" not in on_screen
+    assert pages_printed(browser) < 10
