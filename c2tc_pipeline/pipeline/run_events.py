@@ -239,7 +239,8 @@ class RunLines:
 def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
     """Return the scores of one table, given by ratio, with a line for each ratio and model."""
     from c2tc_pipeline.evaluation.averages import gather_scores
-    from c2tc_pipeline.reports.verdict import worth_number
+    from c2tc_pipeline.reports import wording
+    from c2tc_pipeline.reports.verdict import learner_name, worth_number
 
     shown = Table(title=escape(title), title_justify="left", box=None, header_style="dim", pad_edge=False)
     shown.add_column("ratio")
@@ -247,16 +248,15 @@ def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
     shown.add_column("model")
     for heading in ("accuracy %", "AUC %", "row worth"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    for ratio in sorted(by_ratio, reverse=True):
+    for ratio in sorted(by_ratio):
         means = gather_scores({(title, ratio): by_ratio[ratio]})
         for number, ((model, columns), found) in enumerate(means.groupby(["model", "columns"], sort=False)):
             # Ratio and rows are shown with the first model.
-            first, rows = (f"{ratio:g}", f"{found['rows_out'].iloc[0]:,}") if number == 0 else ("", "")
+            first, rows = (wording.ratio(ratio), f"{found['rows_out'].iloc[0]:,}") if number == 0 else ("", "")
             by_set = found.set_index("training_set")
             metrics = ("/".join(f"{100 * by_set[name][each]:.1f}" for each in _SETS) for name in _METRICS)
             worth = worth_number(by_set.loc["condensed"].to_dict())
-            name = model if columns == "encoded" else f"{model}, {columns}"
-            shown.add_row(first, rows, escape(str(name)), *metrics, worth)
+            shown.add_row(first, rows, escape(learner_name((model, columns))), *metrics, worth)
     shown.caption = (
         f"Scores on test rows of models trained on: {' / '.join(_SETS)}. "
         "Row worth: random rows that a condensed row replaces, by AUC."

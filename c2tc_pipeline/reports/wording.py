@@ -69,14 +69,21 @@ def number(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a fraction as a percentage; only 0 becomes ``0 %`` and only 1 becomes ``100 %``."""
+    """Return a fraction as a percentage with one decimal: ``46.0 %``, and below 1 % with two digits: ``0.12 %``.
+
+    Only 0, or what differs from it by rounding errors, becomes ``0 %``, and only 1 becomes ``100 %``.
+    """
     if value is None or math.isnan(value):
         return MISSING
+    if abs(value) < 1e-9:
+        return "0 %"
+    if value == 1:
+        return "100 %"
     percent = 100 * value
     if 99.95 <= percent < 100:
         return f"{100 - float(f'{100 - percent:.2g}'):.12g} %"
     if abs(percent) >= 1:
-        return f"{percent:.1f}".removesuffix(".0") + " %"
+        return f"{percent:.1f} %"
     return f"{number(float(f'{percent:.2g}'))} %"
 
 

@@ -87,7 +87,7 @@ def test_notices_odd_labels_and_many_classes_are_shown(run: Run) -> None:
     printed = " ".join(result.stdout.split())
     assert "Column 'version': " in printed
     assert "of 200 condensed rows" in printed
-    assert "True 150 50 %" in printed
+    assert "True 150 50.0 %" in printed
     pd.DataFrame({"x": np.arange(250) % 83 / 7, "kind": np.arange(250) % 25}).to_csv("t.csv", index=False)
     assert "… 5 others" in run("condense", "t.csv", "--label", "kind", "--rows", 50, "--out", "small").stdout
 
