@@ -32,6 +32,7 @@ from c2tc_pipeline.reports.exhibits import (
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable, columns
 from c2tc_pipeline.reports.picture import ClassStyle, class_styles
 from c2tc_pipeline.reports.verdict import (
+    NOT_EVALUATED,
     Headline,
     headline,
     learner_name,
@@ -90,7 +91,7 @@ def render_report(table: CondensedTable) -> str:
     ending["seconds"] = ShownTable(
         columns("stage", "seconds", numeric=["seconds"]), [(stage, f"{value:.2f}") for stage, value in seconds.items()]
     )
-    return render_page("report.html", "Condensed table", name, part=part, ending=ending)
+    return render_page("report.html", "Condensed table", name, part=part, ending=ending, not_evaluated=NOT_EVALUATED)
 
 
 def table_values(
