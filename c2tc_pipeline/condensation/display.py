@@ -102,7 +102,7 @@ def shown_values(values: pd.Series[Any], column: pd.Series[Any]) -> pd.Series[An
     low, high = float(column.min()), float(column.max())
     largest = max(abs(low), abs(high))
     size = high - low or largest or 1.0
-    if not (1e-6 < size and largest < 1e12):
+    if not (size > 1e-6 and largest < 1e12):
         return values
     decimals = 0 if pd.api.types.is_integer_dtype(column) else max(0, 2 - math.floor(math.log10(size)))
     form = f"{{:{',' if largest >= 10_000 else ''}.{decimals}f}}"

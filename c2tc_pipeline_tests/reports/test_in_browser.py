@@ -90,7 +90,7 @@ def check_unharmed(browser: Page, url: str, title: str) -> None:
 def test_the_table_report_is_drawn_without_a_complaint_or_a_request(browser: Page, table_report: str) -> None:
     browser.look()
     browser.open(table_report)
-    assert len(drawn(browser)) == 2 + 4 + 2 * (2 + 3 + 4 + 4)
+    assert len(drawn(browser)) == 2 + 4 + 2 * (2 + 3 + 3 + 4)
     # The verdict on each ratio is the first thing below the title.
     assert browser.evaluate("document.querySelector('h1').nextElementSibling.nextElementSibling.className") == "verdict"
     assert browser.console_errors == []
