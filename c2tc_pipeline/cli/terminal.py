@@ -60,7 +60,7 @@ def print_summary(table: CondensedTable, console: Console) -> None:
     for sentence in weak_references(pd.DataFrame(summary["scores"])) if summary.get("scores") else ():
         console.print(f"[yellow]Notice[/] {escape(sentence)}")
     bound = summary["bound"]
-    known = "" if bound is None else f", bound {wording.number(bound)} (gap {wording.share(summary['gap'])})"
+    known = "" if bound is None else f", bound {wording.number(bound)} (gap {wording.gap(summary['gap'])})"
     console.print(
         f"Objective {wording.number(summary['objective'])}{known}; allocation {table.allocation.method}, "
         f"gamma {table.allocation.gamma:g}, {summary['kmeans_runs']} k-means runs"

@@ -149,7 +149,7 @@ def explanation(table: CondensedTable) -> str:
         gamma=wording.number(table.allocation.gamma)
     )
     if summary.get("bound") is not None:
-        text += _BOUND.format(bound=wording.number(summary["bound"]), gap=wording.share(summary.get("gap")))
+        text += _BOUND.format(bound=wording.number(summary["bound"]), gap=wording.gap(summary.get("gap")))
     return text
 
 

@@ -128,7 +128,6 @@ def test_only_nothing_is_none_and_only_everything_is_all(value: float) -> None:
             {
                 0.4312: "43.1 %",
                 0.46: "46.0 %",
-                1.7e-15: "0 %",
                 0.00042: "0.042 %",
                 1.0: "100 %",
                 0.99996: "99.996 %",
@@ -137,6 +136,7 @@ def test_only_nothing_is_none_and_only_everything_is_all(value: float) -> None:
         ),
         ("seconds", {0.0: "0 ms", 0.9996: "1,000 ms", 59.96: "60.0 s", 119.9: "119.9 s", 125: "2 min 5 s"}),
         ("seconds", {119.96: "2 min 0 s", 3599.6: "1 h 0 min", 7384: "2 h 3 min", 3e5: "3 days"}),
+        ("gap", {1.7e-15: "0 %", 0.03: "3.0 %", 1e-4: "0.01 %", None: "—"}),
         ("ratio", {0.001: "0.1 %", 0.00005: "0.005 %", 0.01: "1 %", 0.07: "7 %", 1.0: "100 %"}),
         ("cell", {None: "—", pd.NA: "—", pd.NaT: "—", np.nan: "—", np.int64(94103): "94103", 0.1234567: "0.123457"}),
         ("cell", {True: "True", pd.Timestamp("2013-01-01"): "2013-01-01 00:00:00", -2e7: "-20000000"}),
