@@ -266,6 +266,24 @@ def pages_printed(browser: Page) -> int:
     return len(re.findall(rb"/Type /Page\b", printed))
 
 
+def test_a_printed_report_of_many_classes_has_few_pages_and_says_what_is_left_out(
+    browser: Page, tmp_path: Path
+) -> None:
+    classes = [f"class {place}" for place in range(200)]
+    table = stand_in(classes=classes, class_rows=[100] * 200, counts=[2] * 200, sampled=50)
+    scores = made_scores([2] * 200, seeds=1)
+    browser.look()
+    browser.open(written(tmp_path, render_table_report("flights", {0.01: table}, {0.01: scores})))
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    on_paper = browser.text
+    browser.call("Emulation.setEmulatedMedia", media="")
+    # Of two models, each trained on three sets, and of the classes.
+    assert "Not printed: 1,160 more rows." in on_paper
+    assert "Not printed: 160 more rows." in on_paper
+    assert "class 39" in on_paper
+    assert pages_printed(browser) < 15
+
+
 @pytest.mark.parametrize("columns", [4, 60])
 def test_a_printed_report_has_all_scores_and_a_readable_part_of_the_condensed_rows(
     browser: Page, tmp_path: Path, columns: int
