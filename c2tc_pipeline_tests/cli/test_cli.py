@@ -196,7 +196,7 @@ def test_catalogue(run: Run) -> None:
     assert (again["seed"], again["rows_out"]) == (5, 6)
     listed = run("tables")
     assert listed.exit_code == 0
-    for shown in ("people", "'outcome'", "0.04", "300 rows", "7 columns", "Survey."):
+    for shown in ("people", "'outcome'", "4 %", "300 rows", "7 columns", "Survey."):
         assert shown in listed.stdout
     assert json.loads(run("tables", "--json").stdout) == [
         {"name": "people", "problem": None, "rows": 300, "columns": 7, "label": "outcome"}
