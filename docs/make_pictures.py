@@ -92,13 +92,13 @@ def worth_picture() -> None:
 
 def steps_picture() -> None:
     """Draw the steps of the pipeline, and which are made again after a change."""
-    figure, axes = plt.subplots(figsize=(9, 3.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 3.4), layout="constrained")
     for place, (name, text) in enumerate(STEPS.items()):
         axes.text(place, 0, f"{name}\n", ha="center", va="center", weight="bold", fontsize=8)
         axes.text(place, -0.35, text, ha="center", va="center", fontsize=8, color="0.35")
-        axes.add_patch(plt.Rectangle((place - 0.43, -0.75), 0.86, 1.15, facecolor="#e8f0f7", edgecolor="#1f5f8b"))
+        axes.add_patch(plt.Rectangle((place - 0.45, -0.75), 0.9, 1.15, facecolor="#e8f0f7", edgecolor="#1f5f8b"))
         if place:
-            axes.annotate("", (place - 0.43, -0.15), (place - 0.57, -0.15), arrowprops={"arrowstyle": "->"})
+            axes.annotate("", (place - 0.45, -0.15), (place - 0.55, -0.15), arrowprops={"arrowstyle": "->"})
     for line, (change, first) in enumerate(CHANGES.items()):
         height = -1.3 - 0.45 * line
         axes.text(-0.55, height, change, ha="right", va="center", fontsize=9)

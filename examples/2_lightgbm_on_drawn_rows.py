@@ -2,7 +2,8 @@
 LightGBM on drawn rows
 ======================
 
-Train LightGBM on rows drawn from a condensed table, with the columns of the source, and compare with random rows.
+Train LightGBM on rows drawn from a condensed table, with the columns of the source, and
+compare with random rows.
 """
 
 # %%
@@ -17,18 +18,25 @@ from c2tc_pipeline import condense
 
 flights = pd.read_parquet("../data/departures.parquet").sample(25_000, random_state=0)
 train, test = flights[:20_000], flights[20_000:]
-categories = dict.fromkeys(["airline", "origin", "dest", "manufacturer", "model"], "category")
+categories = dict.fromkeys(
+    ["airline", "origin", "dest", "manufacturer", "model"], "category"
+)
 
 
 def auc(X, y, weight=None):
-    model = lightgbm.LGBMClassifier(n_estimators=30, num_leaves=15, n_jobs=1, verbose=-1, random_state=0)
+    model = lightgbm.LGBMClassifier(
+        n_estimators=30, num_leaves=15, n_jobs=1, verbose=-1, random_state=0
+    )
     model.fit(X.astype(categories), y, weight)
     probabilities = model.predict_proba(test[X.columns].astype(categories))
-    return roc_auc_score(test["arrival"], probabilities, multi_class="ovr", labels=model.classes_)
+    return roc_auc_score(
+        test["arrival"], probabilities, multi_class="ovr", labels=model.classes_
+    )
 
 
 # %%
-# 100 condensed rows stand for 20,000. As many training rows as you like can be drawn from them.
+# 100 condensed rows stand for 20,000. As many training rows as you like can be drawn
+# from them.
 
 small = condense(train, label="arrival", rows=100, random_state=0)
 X, y, weight = small.expand(10_000)

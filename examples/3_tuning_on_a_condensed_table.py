@@ -2,12 +2,12 @@
 Tuning on a condensed table
 ===========================
 
-Choose hyper-parameters of gradient boosting on rows drawn from a condensed table, and see how they do on the
-whole table.
+Choose hyper-parameters of gradient boosting on rows drawn from a condensed table, and
+see how they do on the whole table.
 """
 
 # %%
-# Three parts: training rows, rows for choosing a setting, and rows for judging the choice.
+# Three parts: training rows, rows for choosing a setting, rows for judging the choice.
 
 import time
 
@@ -26,7 +26,8 @@ small = condense(train, label="arrival", rows=300, random_state=0)
 X_small, y_small, weight = small.expand(3_000, space="encoded")
 
 encoder = HybridEncoder(random_state=0)
-X, y = encoder.fit_transform(train.drop(columns="arrival"), train["arrival"]), train["arrival"]
+y = train["arrival"]
+X = encoder.fit_transform(train.drop(columns="arrival"), y)
 
 # %%
 # Each of twelve settings is trained on the drawn rows and on the whole table.
@@ -45,10 +46,14 @@ for setting in ParameterSampler(grid, 12, random_state=0):
         ("whole", (X, y), encoder),
     ):
         started = time.process_time()
-        model = lightgbm.LGBMClassifier(n_estimators=40, n_jobs=1, verbose=-1, random_state=0, **setting).fit(*data)
+        model = lightgbm.LGBMClassifier(
+            n_estimators=40, n_jobs=1, verbose=-1, random_state=0, **setting
+        ).fit(*data)
         seconds[name] += time.process_time() - started
         part = choose if name == "condensed" else judge
-        probabilities = model.predict_proba(own_encoder.transform(part.drop(columns="arrival")))
+        probabilities = model.predict_proba(
+            own_encoder.transform(part.drop(columns="arrival"))
+        )
         scores[name] = log_loss(part["arrival"], probabilities, labels=model.classes_)
     rows.append({**setting, **scores})
 tried = pd.DataFrame(rows).sort_values("condensed")
@@ -59,14 +64,21 @@ print(tried.round(3).to_string(index=False))
 
 chosen = tried.iloc[0]
 agreement = spearmanr(tried["condensed"], tried["whole"]).statistic
-print(
-    f"Log-loss of the chosen setting on the whole table: {chosen['whole']:.3f}; of the best: {tried['whole'].min():.3f}"
-)
-print(f"Rank correlation {agreement:.2f}; {seconds['condensed']:.1f} s instead of {seconds['whole']:.1f} s of training")
+print("Log-loss on the whole table:")
+print(f"{chosen['whole']:.3f} with the chosen setting")
+print(f"{tried['whole'].min():.3f} with the best")
+print(f"Rank correlation {agreement:.2f}")
+print(f"{seconds['condensed']:.1f} s instead of {seconds['whole']:.1f} s of training")
 
 plt.figure(figsize=(5, 4), layout="constrained")
 plt.scatter(tried["condensed"], tried["whole"])
-plt.scatter(chosen["condensed"], chosen["whole"], marker="*", s=200, label="chosen on drawn rows")
+plt.scatter(
+    chosen["condensed"],
+    chosen["whole"],
+    marker="*",
+    s=200,
+    label="chosen on drawn rows",
+)
 plt.xlabel("log-loss, trained on drawn rows")
 plt.ylabel("log-loss, trained on the whole table")
 plt.legend()

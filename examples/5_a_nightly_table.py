@@ -2,15 +2,17 @@
 A nightly table in Dagster
 ==========================
 
-Run a table of a catalogue through the pipeline for four nights: a first delivery, the same one again, a damaged one,
-and a larger one.
+Run a table of a catalogue through the pipeline for four nights: a first delivery, the
+same one again, a damaged one, and a larger one.
 
-``c2tc run`` executes the Dagster jobs in one process; ``c2tc ui`` shows the same runs in Dagster's dashboard, where
-sensors and schedules launch them by themselves. See :doc:`/nightly`.
+``c2tc run`` executes the Dagster jobs in one process; ``c2tc ui`` shows the same runs
+in Dagster's dashboard, where sensors and schedules launch them by themselves. See
+:doc:`/nightly`.
 """
 
 # %%
-# The catalogue says where the table is, what to predict, and how small it should become.
+# The catalogue says where the table is, what to predict, and how small it should
+# become.
 
 import os
 import tempfile
@@ -35,7 +37,8 @@ tables:
 
 def night():
     """Run what is out of date, as the nightly schedule does."""
-    places = {"catalogue": "catalog.yaml", "storage": "store", "home": "dagster", "out": "results"}
+    places = {"catalogue": "catalog.yaml", "storage": "store"}
+    places |= {"home": "dagster", "out": "results"}
     arguments = [f"--{name}={folder / place}" for name, place in places.items()]
     try:
         main(["run", *arguments], standalone_mode=False)
@@ -50,10 +53,12 @@ def deliver(rows, **changes):
 
 def scores():
     """Read the scores of the newest results."""
-    return pd.read_parquet(next((folder / "results" / "flights").rglob("scores.parquet")))
+    results = folder / "results" / "flights"
+    return pd.read_parquet(next(results.rglob("scores.parquet")))
 
 
-columns = ["month", "sched_dep_time", "dep_delay", "airline", "origin", "distance", "visib", "arrival"]
+columns = ["month", "sched_dep_time", "dep_delay", "airline", "origin", "distance"]
+columns += ["visib", "arrival"]
 
 # %%
 # The first night makes everything.
@@ -80,11 +85,16 @@ deliver(4_000)
 night()
 
 # %%
-# The scores of each night are in its results, and as metadata in the dashboard, which plots them over time.
+# The scores of each night are in its results, and as metadata in the dashboard, which
+# plots them over time.
 
-nights = pd.concat([first.assign(delivery="2,000 rows"), scores().assign(delivery="4,000 rows")])
+last = scores()
+nights = pd.concat(
+    [first.assign(delivery="2,000 rows"), last.assign(delivery="4,000 rows")]
+)
 means = nights.pivot_table(index="delivery", columns="training_set", values="auc")
-means[["random", "condensed", "whole"]].plot.bar(rot=0, figsize=(6, 3), ylabel="AUC", ylim=(0.5, 1))
+means = means[["random", "condensed", "whole"]]
+means.plot.bar(rot=0, figsize=(6, 3), ylabel="AUC", ylim=(0.5, 1))
 plt.legend(loc="upper center", ncols=3)
 plt.tight_layout()
 plt.show()

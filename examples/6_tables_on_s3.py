@@ -4,8 +4,9 @@ From S3 and back
 
 Read a table from S3 and store the pipeline's artefacts there.
 
-Address and keys come from the environment, as for any tool of S3: ``AWS_ENDPOINT_URL``, ``AWS_ACCESS_KEY_ID`` and
-``AWS_SECRET_ACCESS_KEY``. This script writes to the bucket in ``EXAMPLE_BUCKET``.
+Address and keys come from the environment, as for any tool of S3: ``AWS_ENDPOINT_URL``,
+``AWS_ACCESS_KEY_ID`` and ``AWS_SECRET_ACCESS_KEY``. This script writes to the bucket in
+``EXAMPLE_BUCKET``.
 """
 
 # %%
@@ -45,7 +46,8 @@ main(
 )
 
 # %%
-# A folder of results can be copied anywhere: its manifest holds the checksum of every file, and ``load`` verifies them.
+# A folder of results can be copied anywhere: its manifest holds the checksum of every
+# file, and ``load`` verifies them.
 
 files = s3fs.S3FileSystem()
 files.put(str(folder / "small"), f"{bucket}/small", recursive=True)
@@ -53,7 +55,10 @@ files.get(f"{bucket}/small/", str(folder / "again"), recursive=True)
 again = CondensedTable.load(folder / "again")
 
 sizes = {"flights.parquet": files.size(f"{bucket}/flights.parquet") / 1e3}
-sizes |= {name: files.size(f"{bucket}/small/{name}") / 1e3 for name in ("condensed.parquet", "spread.parquet")}
+sizes |= {
+    name: files.size(f"{bucket}/small/{name}") / 1e3
+    for name in ("condensed.parquet", "spread.parquet")
+}
 plt.figure(figsize=(6, 2.2), layout="constrained")
 plt.barh(list(sizes), list(sizes.values()))
 plt.xlabel("kB on S3")
@@ -62,4 +67,5 @@ plt.show()
 assert again.original.equals(CondensedTable.load(folder / "small").original)
 
 # %%
-# The pipeline stores its artefacts on S3 with ``C2TC_STORAGE=s3://bucket/prefix``; see :doc:`/production`.
+# The pipeline stores its artefacts on S3 with ``C2TC_STORAGE=s3://bucket/prefix``; see
+# :doc:`/production`.

@@ -258,6 +258,7 @@ def condense(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tables(catalogue: Path, as_json: bool) -> None:
     """List the tables of CATALOGUE and check that each can be read and has its label."""
+    from c2tc_pipeline.reports.wording import ratio as ratio_text
     from c2tc_pipeline.tables.catalogue import load_catalogue, validate_catalogue
 
     loaded = load_catalogue(catalogue)
@@ -270,7 +271,7 @@ def tables(catalogue: Path, as_json: bool) -> None:
             spec = loaded[report.name]
             size = f"{report.rows:,} rows" if report.rows is not None else "rows not counted"
             state = f"{size}, {report.columns} columns" if report.problem is None else f"PROBLEM: {report.problem}"
-            ratios = ", ".join(f"{ratio:g}" for ratio in spec.ratios)
+            ratios = ", ".join(map(ratio_text, sorted(spec.ratios)))
             click.echo(f"{report.name}: label {spec.label!r}, ratios {ratios}; {state}")
             if spec.description:
                 click.echo(f"    {spec.description.strip()}")

@@ -14,7 +14,7 @@ from rich.table import Table
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.row_worth import COMPARED_SETS
 from c2tc_pipeline.reports import wording
-from c2tc_pipeline.reports.verdict import learner_name, weak_references, worth_number
+from c2tc_pipeline.reports.verdict import NOT_EVALUATED, learner_name, weak_references, worth_number
 
 # More classes than this are summed up in one last line.
 _CLASSES_SHOWN = 20
@@ -43,6 +43,8 @@ def print_summary(table: CondensedTable, console: Console) -> None:
     console.print()
     if summary.get("verdict"):
         console.print(escape(summary["verdict"]), style="bold")
+    else:
+        console.print(NOT_EVALUATED)
     console.print(
         f"[bold]{escape(summary['table'])}[/]: {wording.count(summary['rows_in'])} rows → "
         f"[bold]{wording.count(summary['rows_out'])}[/] "
@@ -58,14 +60,16 @@ def print_summary(table: CondensedTable, console: Console) -> None:
     for sentence in weak_references(pd.DataFrame(summary["scores"])) if summary.get("scores") else ():
         console.print(f"[yellow]Notice[/] {escape(sentence)}")
     bound = summary["bound"]
-    known = "" if bound is None else f", bound {wording.number(bound)} (gap {wording.share(summary['gap'])})"
+    known = "" if bound is None else f", bound {wording.number(bound)} (gap {wording.gap(summary['gap'])})"
     console.print(
         f"Objective {wording.number(summary['objective'])}{known}; allocation {table.allocation.method}, "
         f"gamma {table.allocation.gamma:g}, {summary['kmeans_runs']} k-means runs"
     )
     seconds = summary["seconds"]
     stages = " · ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
-    console.print(f"Seconds: {stages} · [bold]total {sum(seconds.values()):.2f}[/]")
+    # The report was written before the last stage ended.
+    total = sum(value for stage, value in seconds.items() if stage != "write")
+    console.print(f"Seconds: {stages} · [bold]in all but writing {wording.seconds(total)}[/]")
 
 
 def _table(title: str, *, texts: Sequence[str], numbers: Sequence[str] = ()) -> Table:

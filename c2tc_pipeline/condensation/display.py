@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def describe(table: CondensedTable) -> str:
 
 
 def html_card(table: CondensedTable) -> str:
-    """Return an HTML fragment: size, verdict if the table was evaluated, classes, and the heaviest row of each."""
+    """Return an HTML fragment: size, verdict if the table was evaluated, classes, and the heaviest rows of each."""
     classes = pd.DataFrame(
         {
             table.label_name: [str(value) for value in table.classes],
@@ -59,22 +60,54 @@ def html_card(table: CondensedTable) -> str:
         f"<p>{escape(verdict)}</p>" if verdict else "",
         classes.head(_CLASSES_SHOWN).to_html(index=False, border=0),
         f"<p>and {hidden:,} more classes</p>" if hidden > 0 else "",
-        _heaviest_rows(table).to_html(index=False, border=0, na_rep="", float_format="{:,.4g}".format),
+        heaviest_rows(table).to_html(index=False, border=0, na_rep=""),
     ]
     return f'{_STYLE}<div class="c2tc-card" style="overflow-x: auto">{"".join(parts)}</div>'
 
 
-def _heaviest_rows(table: CondensedTable) -> pd.DataFrame:
-    """Return the rows that stand for most source rows, of each of the largest classes, the label first."""
+def heaviest_rows(table: CondensedTable) -> pd.DataFrame:
+    """Return the rows that stand for most source rows, in turn of each of the largest classes, the label first."""
     codes = np.repeat(np.arange(len(table.classes)), table.allocation.counts)
-    heaviest = table.weight.reset_index(drop=True).groupby(codes).idxmax()
-    rows = table.original_rows.iloc[heaviest.loc[table.weight.groupby(codes).sum().nlargest(_ROWS_SHOWN).index]]
-    shown = rows[[table.label_name, *rows.columns.drop(table.label_name)[:_COLUMNS_SHOWN]]]
+    order = pd.DataFrame({"code": codes, "weight": table.weight.to_numpy()}).sort_values("weight", ascending=False)
+    order["class_rows"] = order.groupby("code")["weight"].transform("sum")
+    order["turn"] = order.groupby("code").cumcount()
+    first = order.sort_values(["turn", "class_rows"], ascending=[True, False], kind="stable").head(_ROWS_SHOWN)
+    first = first.sort_values(["class_rows", "code", "turn"], ascending=[False, True, True], kind="stable")
+    rows = table.original_rows.iloc[first.index]
+    columns = [table.label_name, *rows.columns.drop(table.label_name)[:_COLUMNS_SHOWN]]
+    shown = pd.DataFrame({name: shown_values(rows[name], table.original_rows[name]) for name in columns})
     more = rows.shape[1] - shown.shape[1]
     shown.insert(
         1, "stands for", [f"{weight:,} rows" for weight in table.weight.loc[rows.index]], allow_duplicates=True
     )
     return shown.assign(**{f"and {more} more columns": "..."}) if more else shown
+
+
+def shown_values(values: pd.Series[Any], column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return some values of a column with numbers and times as text, to a hundredth of the column's range.
+
+    Digits are grouped in columns that reach 10,000, so that years stay years. Other values are returned as they are.
+
+    Examples
+    --------
+    >>> prices = pd.Series([211.658, 1050.7525])
+    >>> shown_values(prices, prices).tolist()
+    ['212', '1051']
+    """
+    if pd.api.types.is_datetime64_any_dtype(column):
+        by_days = column.max() - column.min() >= pd.Timedelta(days=100) or (column == column.dt.normalize()).all()
+        return values.dt.strftime("%Y-%m-%d" if by_days else "%Y-%m-%d %H:%M")
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column) or not column.notna().any():
+        return values
+    low, high = float(column.min()), float(column.max())
+    largest = max(abs(low), abs(high))
+    size = high - low or largest or 1.0
+    if not (size > 1e-6 and largest < 1e12):
+        return values
+    decimals = 0 if pd.api.types.is_integer_dtype(column) else max(0, 2 - math.floor(math.log10(size)))
+    form = f"{{:{',' if largest >= 10_000 else ''}.{decimals}f}}"
+    # Adding zero turns -0.0 into 0.0.
+    return values.map(lambda value: form.format(round(float(value), decimals) + 0.0), na_action="ignore")
 
 
 def _name(table: CondensedTable) -> str:

@@ -367,6 +367,6 @@ def refuse_repeated(table: CondensedTable, spec: TableSpec) -> None:
     if spec.checks.on_repeated_rows == "stop" and repeated > allowed * len(table):
         raise InputError(
             f"Table {spec.name!r}: {repeated} of {len(table)} condensed rows repeat a source row, more than the "
-            f"{allowed:.0%} that checks.repeated_rows allows; choose a smaller ratio, set min_rows_per_condensed_row, "
-            "or allow more."
+            f"{100 * allowed:g} % that checks.repeated_rows allows; choose a smaller ratio, set "
+            "min_rows_per_condensed_row, or allow more."
         )

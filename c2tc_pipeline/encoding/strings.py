@@ -151,13 +151,15 @@ def choose_string_encoding(
     if len(keys) >= _MIN_MEASURABLE:
         explained = lexical_signal(counts, ngram_range, max_prototypes)
         if explained >= _MIN_EXPLAINED:
-            return StringChoice(name, "similarity", f"similar strings have similar labels (explains {explained:.0%})")
-        reason = f"similar strings say little about the label (explains {max(explained, 0):.0%})"
+            return StringChoice(
+                name, "similarity", f"similar strings have similar labels (explains {100 * explained:.1f} %)"
+            )
+        reason = f"similar strings say little about the label (explains {100 * max(explained, 0):.1f} %)"
         return StringChoice(name, "target", reason)
-    share = float(np.mean([looks_like_code(key) for key in keys])) if keys else 0.0
-    if share > _CODE_SHARE:
-        return StringChoice(name, "target", f"{share:.0%} of {len(keys)} values look like codes")
-    return StringChoice(name, "similarity", f"{1 - share:.0%} of {len(keys)} values look like words")
+    codes = sum(map(looks_like_code, keys))
+    if codes > _CODE_SHARE * len(keys):
+        return StringChoice(name, "target", f"{codes} of {len(keys)} values look like codes")
+    return StringChoice(name, "similarity", f"{len(keys) - codes} of {len(keys)} values look like words")
 
 
 def looks_like_code(text: str) -> bool:

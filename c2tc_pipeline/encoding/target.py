@@ -319,9 +319,11 @@ def untrusted_columns(part: TargetPart, statistics: TableStatistics) -> list[Not
             continue
         trusted = reliability(rows, scale.smoothing)
         if trusted < _TRUSTED and rows.mean() < _FEW_ROWS:
+            scaled = "less than 0.1 %" if trusted < 0.001 else f"{100 * trusted:.1f} %"
             message = (
-                f"has {len(rows):,} values with {rows.mean():.1f} rows each on average, whose class shares are mostly "
-                f"chance: its encoding was scaled down to {trusted:.1%}, so that it hardly counts"
+                f"has {len(rows):,} values with {rows.mean():.1f} rows each on average, too few to learn how each "
+                f"value relates to the label: its encoding was scaled down to {scaled} of its usual size and hardly "
+                "counts"
             )
             notices.append(Notice("high_cardinality", message, name))
     return notices

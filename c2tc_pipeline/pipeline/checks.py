@@ -82,7 +82,7 @@ def few_repeated_rows(table: CondensedTable, spec: TableSpec) -> dg.AssetCheckRe
     return _warning(
         "few_repeated_rows",
         total <= allowed * rows,
-        f"{total} of {rows} condensed rows repeat a source row; up to {allowed:.0%} is in order.",
+        f"{total} of {rows} condensed rows repeat a source row; up to {100 * allowed:g} % is in order.",
         repeated_rows=total,
         share=total / rows,
         **repeated,
@@ -97,7 +97,7 @@ def near_bound(table: CondensedTable) -> dg.AssetCheckResult:
     return _warning(
         "near_bound",
         gap <= MAX_GAP,
-        f"The objective may be {gap:.2%} too high, by its bound; up to {MAX_GAP:.0%} is in order.",
+        f"The objective may be {100 * gap:.2f} % too high, by its bound; up to {100 * MAX_GAP:g} % is in order.",
         gap=gap,
     )
 

@@ -240,6 +240,7 @@ class RunLines:
 def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
     """Return the scores of one table, given by ratio, with a line for each ratio and model."""
     from c2tc_pipeline.evaluation.row_worth import gather_scores
+    from c2tc_pipeline.reports import wording
     from c2tc_pipeline.reports.verdict import learner_name, worth_number
 
     shown = Table(title=escape(title), title_justify="left", box=None, header_style="dim", pad_edge=False)
@@ -248,11 +249,11 @@ def scores_table(title: str, by_ratio: dict[float, pd.DataFrame]) -> Table:
     shown.add_column("model")
     for heading in ("accuracy %", "AUC %", "row worth"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    for ratio in sorted(by_ratio, reverse=True):
+    for ratio in sorted(by_ratio):
         means = gather_scores({(title, ratio): by_ratio[ratio]})
         for number, (learner, found) in enumerate(means.groupby(["model", "columns"], sort=False)):
             # Ratio and rows are shown with the first model.
-            first, rows = (f"{ratio:g}", f"{found['rows_out'].iloc[0]:,}") if number == 0 else ("", "")
+            first, rows = (wording.ratio(ratio), f"{found['rows_out'].iloc[0]:,}") if number == 0 else ("", "")
             by_set = found.set_index("training_set")
             metrics = ("/".join(f"{100 * by_set[name][each]:.1f}" for each in _SETS) for name in _METRICS)
             worth = worth_number(by_set.loc["condensed"].to_dict())

@@ -124,15 +124,17 @@ def importance_exhibit(weights: Mapping[str, Any]) -> Exhibit:
     """Show the importance of source columns for the label, given the summary of the column weights."""
     importance, power = weights["importance"], weights["power"]
     first = max(importance, key=importance.__getitem__)
-    use = f"A column counts in distances by its importance to the power {power:g}, chosen on rows kept aside."
+    factor = "its importance" if power == 1 else f"the power {power:g} of its importance"
+    use = f"Each column is multiplied by {factor} before distances are measured, which did best on rows kept aside."
     if not power:
-        use = "All columns count alike in distances: on rows kept aside no power of the importance did better."
+        use = "All columns count alike in distances: weighting them by importance did no better on rows kept aside."
     return Exhibit(
         "Importance of columns",
         figures.column_importance(importance),
         f"Bars of the importance of columns for the label, the largest being {first}.",
-        "The importance of the source columns in extremely randomised trees on a sample, shared evenly by the encoded "
-        f"columns of a source column, the largest being 1. {use}",
+        "How much extremely randomised trees, fitted to a sample, use each source column to predict the label, "
+        "relative to the most important one; of a source column with several encoded columns, the mean over these. "
+        f"{use}",
     )
 
 
@@ -204,9 +206,14 @@ def rows_panels(means: pd.DataFrame, metric: str, worth: pd.DataFrame | None = N
         + (", with one standard deviation over the seeds" if means["seeds"].max() > 1 else "")
         + (
             ". The line leads from the condensed table to the number of random rows that do as well; divided by the "
-            "number of condensed rows, that is what one condensed row is worth. The pale band is its interval."
+            "number of condensed rows, that is what one condensed row is worth."
             if by_learner
             else "."
+        )
+        + (
+            " The pale band is its interval."
+            if any(row["high"] > 1.05 * row["low"] for row in by_learner.values())
+            else ""
         ),
     )
 
@@ -231,8 +238,8 @@ def score_panels(means: pd.DataFrame) -> Panels:
     return Panels(
         "Scores",
         exhibits,
-        "Models trained on the condensed table (diamond, with its score), on as many random rows (disc) and on the "
-        "whole table (bar), tested on rows that nothing else has seen.",
+        "Models trained on the condensed table (diamond, first number), on as many random rows (disc) and on the whole "
+        "table (bar, last number), tested on rows that nothing else has seen.",
     )
 
 
@@ -246,7 +253,9 @@ def class_score_panels(table: CondensedTable, means: pd.DataFrame, learner: tupl
     names = [str(table.classes[place]) for place in largest]
     kinds = [kind for kind in figures.TRAINING_SETS if kind in set(own["training_set"])]
     exhibits = []
-    for metric, title in CLASS_TITLES.items():
+    # F1 is in the numbers.
+    for metric in ("recall", "precision", "auc"):
+        title = CLASS_TITLES[metric]
         values = {
             kind: own[own["training_set"] == kind].set_index("class")[metric].reindex(largest).tolist()
             for kind in kinds
@@ -258,7 +267,7 @@ def class_score_panels(table: CondensedTable, means: pd.DataFrame, learner: tupl
         f"Class by class: {learner_name(learner)}",
         exhibits,
         "Recall is the share of a class's test rows that are found, precision the share of rows predicted as the class "
-        "that are of it, F1 their harmonic mean, AUC how well the class is ranked before all others. Marks as above: "
+        "that are of it, AUC how well the class is ranked before all others. Marks and numbers as above: "
         f"condensed table (diamond), as many random rows (disc), whole table (bar).{shown}",
     )
 

@@ -32,8 +32,10 @@ from c2tc_pipeline.reports.picture import (
 )
 from c2tc_pipeline.reports.verdict import learner_name, worth_number
 from c2tc_pipeline.reports.wording import count, counted, share, shortened
+from c2tc_pipeline.reports.wording import ratio as shown_ratio
 
 MAX_BARS = 20
+MAX_SHARES = 10
 MAX_COLUMN_BARS = 14
 MAX_DISCS = 2_000
 DENSE_POINTS = 1_000
@@ -82,8 +84,10 @@ def score_by_rows(
             axes.plot([worth["low"] * rows, worth["high"] * rows], [height, height], linewidth=9, alpha=0.25, **line)
             axes.plot([rows, worth["worth"] * rows], [height, height], linewidth=1.5, **line)
             text = f"{worth_number(worth)} \N{MULTIPLICATION SIGN}"
-            place = (rows * max(worth["worth"], 1) ** 0.5, height)
-            axes.annotate(text, place, (0, 7), textcoords="offset points", ha="center", color=COLOURS[0], weight="bold")
+            # Away from the line of the whole table, and from the curve, which meets that of the worth on the right.
+            above = (panel.loc[panel["training_set"] == "whole", metric] * 100 < height).any()
+            text_look = {"color": COLOURS[0], "weight": "bold", "va": "bottom" if above else "top"}
+            axes.annotate(text, (rows, height), (9, 6 if above else -6), textcoords="offset points", **text_look)
         axes.plot(own["rows"], 100 * own[metric], **TRAINING_SETS["condensed"][1])
         drawn = panel.loc[panel["training_set"] != "whole", "rows"]
         if len(drawn):
@@ -99,10 +103,11 @@ def score_by_rows(
 
 
 def score_dots(title: str, names: Sequence[str], scores: Mapping[str, Sequence[float]]) -> Picture:
-    """Draw a score of each name for the training sets in ``scores``, and that of the condensed table as a number."""
+    """Draw a score of each name for the training sets in ``scores``, with the numbers in the colours of the marks."""
     found = {kind: 100 * np.array(values, dtype=np.float64) for kind, values in scores.items()}
     marks: dict[str, dict[str, Any]] = {
-        "whole": {"marker": "|", "markersize": 15, "markeredgewidth": 2.5},
+        # On top: the diamond often has the same place.
+        "whole": {"marker": "|", "markersize": 17, "markeredgewidth": 2, "color": INK, "zorder": 3},
         "random": {"markersize": 7},
     }
 
@@ -125,10 +130,16 @@ def score_dots(title: str, names: Sequence[str], scores: Mapping[str, Sequence[f
         for kind, (_, look) in TRAINING_SETS.items():
             if kind in found:
                 axes.plot(found[kind], places, **{**look, **marks.get(kind, {}), "linestyle": "none"})
-        for place, value in enumerate(found["condensed"]):
-            text = "no test rows" if np.isnan(value) else f"{value:.1f}"
-            bar_text(axes, text, 1, place, 10.5, xycoords=("axes fraction", "data"), color=COLOURS[0], weight="bold")
+        for number, kind in enumerate(kind for kind in reversed(TRAINING_SETS) if kind in found):
+            color = marks.get(kind, {}).get("color", TRAINING_SETS[kind][1]["color"])
+            look = {"color": color, "weight": "bold" if kind == "condensed" else "normal"}
+            for place, value in enumerate(found[kind]):
+                if not np.isnan(value) or kind == "condensed":
+                    text = "no test rows" if np.isnan(value) else f"{value:.1f}"
+                    xytext = (4 + 32 * number, 0)
+                    bar_text(axes, text, 1, place, 10.5, xycoords=("axes fraction", "data"), xytext=xytext, **look)
         axes.margins(x=0.08)
+        axes.locator_params(axis="x", nbins=4)
         plain_axis(axes.xaxis)
 
     return Picture(draw, height=46 + 26 * len(names), width=PANEL_WIDTH)
@@ -188,13 +199,13 @@ def class_shares(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts
                 bar_text(axes, share(value), value, place + offset, 10, color=ink)
         # Leave space for the number at the end of the longest bar.
         if high > SKEWED * low:
-            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.3, share)
+            log_scale(axes, "x", low / 3, high * (3 * high / low) ** 0.3, shown_ratio)
         else:
             axes.set_xlim(0, high * 1.35)
-            plain_axis(axes.xaxis, share)
+            axes.set_xticks([])
         axes.set_title("Share of the rows", loc="left", color=INK)
 
-    return Picture(draw, height=50 + 38 * len(bars), width=PANEL_WIDTH)
+    return Picture(draw, height=50 + len(bars) * min(max(38, 340 // len(bars)), 90), width=PANEL_WIDTH)
 
 
 def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts: Sequence[int]) -> pd.DataFrame:
@@ -202,10 +213,10 @@ def _share_bars(styles: Sequence[ClassStyle], class_rows: Sequence[int], counts:
     bars = pd.DataFrame(
         [(style.short, style.colour, style.pale) for style in styles], columns=["name", "colour", "pale"]
     ).assign(before=np.asarray(class_rows) / np.sum(class_rows), after=np.asarray(counts) / np.sum(counts))
-    if len(bars) <= MAX_BARS:
+    if len(bars) <= MAX_SHARES:
         return bars
     bars = bars.sort_values("before", ascending=False, kind="stable", ignore_index=True)
-    kept, rest = bars.iloc[: MAX_BARS - 1], bars.iloc[MAX_BARS - 1 :]
+    kept, rest = bars.iloc[: MAX_SHARES - 1], bars.iloc[MAX_SHARES - 1 :]
     others = ClassStyle(f"{count(len(rest))} others together", OTHER_COLOUR, named=False)
     last = [others.label, others.colour, others.pale, rest["before"].sum(), rest["after"].sum()]
     return pd.concat([kept, pd.DataFrame([last], columns=bars.columns)], ignore_index=True)

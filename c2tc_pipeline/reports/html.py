@@ -16,6 +16,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from c2tc_pipeline.condensation.display import shown_values
 from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.exhibits import (
@@ -31,6 +32,7 @@ from c2tc_pipeline.reports.exhibits import (
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable, columns
 from c2tc_pipeline.reports.picture import ClassStyle, class_styles
 from c2tc_pipeline.reports.verdict import (
+    NOT_EVALUATED,
     Headline,
     headline,
     learner_name,
@@ -39,8 +41,10 @@ from c2tc_pipeline.reports.verdict import (
     worth_text,
 )
 
-MAX_ROWS = 40
+MAX_ROWS = 12
 MAX_COLUMNS = 100
+PAPER_COLUMNS = 8
+"""On paper, ``MAX_ROWS`` condensed rows and this many columns are shown; page.css hides the others."""
 _OBJECTIVE = (
     "the squared distances of the source rows to their condensed rows, divided by (rows of the class) to the power "
     "{gamma} and added up over the classes; smaller is better."
@@ -87,7 +91,7 @@ def render_report(table: CondensedTable) -> str:
     ending["seconds"] = ShownTable(
         columns("stage", "seconds", numeric=["seconds"]), [(stage, f"{value:.2f}") for stage, value in seconds.items()]
     )
-    return render_page("report.html", "Condensed table", name, part=part, ending=ending)
+    return render_page("report.html", "Condensed table", name, part=part, ending=ending, not_evaluated=NOT_EVALUATED)
 
 
 def table_values(
@@ -123,6 +127,7 @@ def table_values(
         "search": search_panels(table),
         "explanation": explanation(table),
         "rows": _rows_table(table),
+        "rows_left_out": _left_out_on_paper(table),
     }
 
 
@@ -144,7 +149,7 @@ def explanation(table: CondensedTable) -> str:
         gamma=wording.number(table.allocation.gamma)
     )
     if summary.get("bound") is not None:
-        text += _BOUND.format(bound=wording.number(summary["bound"]), gap=wording.share(summary.get("gap")))
+        text += _BOUND.format(bound=wording.number(summary["bound"]), gap=wording.gap(summary.get("gap")))
     return text
 
 
@@ -246,10 +251,8 @@ def _rows_table(table: CondensedTable) -> ShownTable:
     places = sampled_places(table.weight.to_numpy(), table.allocation.counts)
     shown = original[[label, *features[:MAX_COLUMNS]]].iloc[places]
     heads = [Column(wording.shortened(name, 40), dtype.kind in "iuf") for name, dtype in shown.dtypes.items()]
-    body = [
-        (wording.count(weight), *(wording.cell(value) for value in row))
-        for weight, row in zip(table.weight.iloc[places], shown.itertuples(index=False), strict=True)
-    ]
+    texts = [map(wording.cell, shown_values(shown[name], original[name])) for name in shown.columns]
+    body = list(zip(map(wording.count, table.weight.iloc[places]), *texts, strict=True))
     rows = wording.counted(len(original), "row", "rows")
     extent = f"All {rows}" if len(places) == len(original) else f"{len(places)} of {rows}, from all classes"
     if len(features) > MAX_COLUMNS:
@@ -262,10 +265,21 @@ def _rows_table(table: CondensedTable) -> ShownTable:
     )
 
 
+def _left_out_on_paper(table: CondensedTable) -> str:
+    """Return how many condensed rows and columns are not on paper, empty if all are."""
+    left = {
+        "row": len(table.original_rows)
+        - len(sampled_places(table.weight.to_numpy(), table.allocation.counts)[:MAX_ROWS]),
+        # The first column shown is that of the weights.
+        "column": table.original_rows.shape[1] + 1 - PAPER_COLUMNS,
+    }
+    found = [wording.counted(number, f"more {name}", f"more {name}s") for name, number in left.items() if number > 0]
+    return f"Not printed: {' and '.join(found)}." if found else ""
+
+
 def sampled_places(weight: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the places of some ``MAX_ROWS`` rows, at least one of each class, evenly from heaviest to lightest."""
-    shares = np.asarray(counts) / np.sum(counts)
-    sizes = np.minimum(counts, np.maximum(1, np.floor(MAX_ROWS * shares))).astype(int)
+    """Return the places of some ``MAX_ROWS`` rows, as many of each class, evenly from heaviest to lightest."""
+    sizes = np.minimum(counts, max(1, MAX_ROWS // len(counts)))
     ends = np.cumsum(counts)
     chosen = []
     for start, end, size in zip(ends - counts, ends, sizes, strict=True):

@@ -14,6 +14,10 @@ from c2tc_pipeline.reports import wording
 # How far, as a fraction, a model may score lower on the whole table than on a part of it.
 _TOLERANCE = 0.005
 NO_SCORES = "No model could be trained and tested on the condensed rows."
+NOT_EVALUATED = (
+    "How well models learn from these rows was not measured: c2tc condense with --split --evaluate does, and in Python "
+    "evaluate(small, test, train)."
+)
 
 
 @dataclass(frozen=True)

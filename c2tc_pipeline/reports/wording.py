@@ -69,15 +69,25 @@ def number(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a fraction as a percentage; only 0 becomes ``0 %`` and only 1 becomes ``100 %``."""
+    """Return a fraction as a percentage with one decimal: ``46.0 %``, and below 1 % with two digits: ``0.12 %``.
+
+    Only 0 becomes ``0 %`` and only 1 becomes ``100 %``.
+    """
     if value is None or math.isnan(value):
         return MISSING
+    if value == 1:
+        return "100 %"
     percent = 100 * value
     if 99.95 <= percent < 100:
         return f"{100 - float(f'{100 - percent:.2g}'):.12g} %"
     if abs(percent) >= 1:
-        return f"{percent:.1f}".removesuffix(".0") + " %"
+        return f"{percent:.1f} %"
     return f"{number(float(f'{percent:.2g}'))} %"
+
+
+def gap(value: float | None) -> str:
+    """Return the gap between an objective and its bound as a percentage, without rounding errors."""
+    return share(None if value is None else round(value, 9))
 
 
 def one_in(source_rows: int, condensed_rows: int) -> str:

@@ -78,7 +78,7 @@ def test_notices_odd_labels_and_many_classes_are_shown(run: Run) -> None:
     printed = " ".join(result.stdout.split())
     assert "Column 'version': " in printed
     assert "of 200 condensed rows" in printed
-    assert "True 150 50 %" in printed
+    assert "True 150 50.0 %" in printed
     pd.DataFrame({"x": np.arange(250) % 83 / 7, "kind": np.arange(250) % 25}).to_csv("t.csv", index=False)
     assert "… 5 others" in run("condense", "t.csv", "--label", "kind", "--rows", 50, "--out", "small").stdout
 
@@ -164,7 +164,7 @@ def test_catalogue(run: Run) -> None:
     assert (again["seed"], again["rows_out"]) == (5, 6)
     listed = run("tables")
     assert listed.exit_code == 0
-    for shown in ("people", "'outcome'", "0.04", "300 rows", "7 columns", "Survey."):
+    for shown in ("people", "'outcome'", "4 %", "300 rows", "7 columns", "Survey."):
         assert shown in listed.stdout
     assert json.loads(run("tables", "--json").stdout) == [
         {"name": "people", "problem": None, "rows": 300, "columns": 7, "label": "outcome"}

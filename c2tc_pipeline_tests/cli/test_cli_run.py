@@ -111,7 +111,7 @@ def test_results(two_runs: TwoRuns) -> None:
             "/".join(f"{100 * by_set[metric][kind]:.1f}" for kind in ("condensed", "random", "whole"))
             for metric in ("accuracy", "auc")
         ]
-        assert re.search(rf"{ratio} +{rows} +logistic +{shown[0]} +{shown[1]} +\S", printed), printed
+        assert re.search(rf"{100 * ratio:g} % +{rows} +logistic +{shown[0]} +{shown[1]} +\S", printed), printed
         assert len(CondensedTable.load(folder / repr(ratio))) == rows
         assert f"runs/results/people/{ratio}/condensed_original.parquet" in printed
     assert max(map(len, printed.splitlines())) <= 80
@@ -125,7 +125,7 @@ def test_what_is_up_to_date_is_not_made_again(two_runs: TwoRuns) -> None:
     assert result.exit_code == 0, result.stderr
     assert lines(result) == []
     assert {line.split()[1] for line in result.stderr.splitlines() if line.startswith("= ")} == set(PARENTS)
-    assert "0.05" not in result.stdout
+    assert not re.search(r"0\.05|^5 %", result.stdout, re.MULTILINE)
     assert "people/report.html" in result.stdout
 
 
@@ -133,7 +133,7 @@ def test_one_ratio_again(two_runs: TwoRuns) -> None:
     assert two_runs.again.exit_code == 0, two_runs.again.stderr
     cached = [line.split()[1] for line in two_runs.again.stderr.splitlines() if line.endswith("cached")]
     assert cached == ["cluster_allocation", "evaluation_scores"]
-    assert "0.05" not in two_runs.again.stdout
+    assert not re.search(r"0\.05|^5 %", two_runs.again.stdout, re.MULTILINE)
     store = ArtefactStore(two_runs.folder / "runs" / "store")
     assert [store.newest_version(f"condensed_table/people|{ratio}") for ratio in (0.1, 0.05)] == [2, 1]
     # The report is about both ratios, and so is the folder.

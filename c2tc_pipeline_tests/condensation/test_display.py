@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from c2tc_pipeline import condense
+from c2tc_pipeline.condensation.display import heaviest_rows, shown_values
 from c2tc_pipeline_tests.reports.page_parser import Page
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -38,3 +42,36 @@ def test_the_card_escapes_what_comes_from_the_table() -> None:
     card = small._repr_html_()
     assert not {"script", "img", "i"} & set(Page(card).tags)
     assert "&lt;b&gt;yes&lt;/b&gt;" in card
+
+
+def test_the_card_shows_five_rows_over_the_classes() -> None:
+    small = condense(mixed_table(300), "outcome", 0.1)
+    rows = heaviest_rows(small)
+    assert len(rows) == 5
+    assert set(rows["outcome"]) == set(small.classes)
+    assert f"{small.weight.max():,} rows" in set(rows["stands for"])
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([211.658, 1050.7525, np.nan], ["212", "1051", None]),
+        ([10_050.75, 3.2], ["10,051", "3"]),
+        ([2013, 1999], ["2013", "1999"]),
+        ([47.8959, 47.6012, 47.8], ["47.896", "47.601", "47.800"]),
+        ([-0.0001, 50.0, 99.9], ["0.0", "50.0", "99.9"]),
+        ([3.0, 3.0], ["3.00", "3.00"]),
+        ([True, False], [True, False]),
+        (pd.array([1, None], dtype="Int64"), ["1", None]),
+        (pd.to_datetime(["2023-04-07 14:19:13.59", "2024-04-07 00:00:00.00"]), ["2023-04-07", "2024-04-07"]),
+        (
+            pd.to_datetime(["2023-04-07 14:19:13.59", "2023-04-08 00:00:00.00"]),
+            ["2023-04-07 14:19", "2023-04-08 00:00"],
+        ),
+        (["a", "b"], ["a", "b"]),
+    ],
+)
+def test_values_have_the_digits_that_their_range_warrants(values: Any, shown: list[Any]) -> None:
+    column = pd.Series(values)
+    found = shown_values(column, column)
+    assert found.astype(object).where(found.notna(), None).tolist() == shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from c2tc_pipeline.reports.exhibits import means_by_ratio
-from c2tc_pipeline.reports.html import render_report
+from c2tc_pipeline.reports.html import MAX_ROWS, PAPER_COLUMNS, render_report
 from c2tc_pipeline.reports.leaderboard import render_leaderboard
 from c2tc_pipeline.reports.overview import TableState, render_overview
 from c2tc_pipeline.reports.picture import Picture
@@ -74,7 +76,7 @@ def drawn(browser: Page) -> list[dict[str, Any]]:
 def test_the_table_report_is_drawn_without_a_complaint_or_a_request(browser: Page, table_report: str) -> None:
     browser.look()
     browser.open(table_report)
-    assert len(drawn(browser)) == 2 + 4 + 2 * (2 + 3 + 4 + 4)
+    assert len(drawn(browser)) == 2 + 4 + 2 * (2 + 3 + 3 + 4)
     # The verdict on each ratio is the first thing below the title.
     assert browser.evaluate("document.querySelector('h1').nextElementSibling.nextElementSibling.className") == "verdict"
     assert browser.console_errors == []
@@ -222,3 +224,50 @@ def test_the_leaderboard_fits_a_wide_window(browser: Page, tmp_path: Path) -> No
     browser.open(url)
     assert browser.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))") == 0
     assert browser.console_errors == []
+
+
+def pages_printed(browser: Page) -> int:
+    printed = base64.b64decode(browser.call("Page.printToPDF")["data"])
+    return len(re.findall(rb"/Type /Page\b", printed))
+
+
+def test_a_printed_report_of_many_classes_has_few_pages_and_says_what_is_left_out(
+    browser: Page, tmp_path: Path
+) -> None:
+    classes = [f"class {place}" for place in range(200)]
+    table = stand_in(classes=classes, class_rows=[100] * 200, counts=[2] * 200, sampled=50)
+    scores = made_scores([2] * 200, seeds=1)
+    browser.look()
+    browser.open(written(tmp_path, render_table_report("flights", {0.01: table}, {0.01: scores})))
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    on_paper = browser.text
+    browser.call("Emulation.setEmulatedMedia", media="")
+    # Of two models, each trained on three sets, and of the classes.
+    assert "Not printed: 1,160 more rows." in on_paper
+    assert "Not printed: 160 more rows." in on_paper
+    assert "class 39" in on_paper
+    assert pages_printed(browser) < 15
+
+
+@pytest.mark.parametrize("columns", [4, 60])
+def test_a_printed_report_has_all_scores_and_a_readable_part_of_the_condensed_rows(
+    browser: Page, tmp_path: Path, columns: int
+) -> None:
+    table = stand_in(counts=COUNTS, features=[f"column {place}" for place in range(columns)], sampled=100)
+    browser.look()
+    browser.open(written(tmp_path, render_table_report("flights", {0.01: table}, {0.01: made_scores(COUNTS)})))
+    on_screen = browser.text
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    on_paper = browser.text
+    rows = "[...document.querySelectorAll('.rows tr')].filter(row => row.checkVisibility())"
+    cells = browser.evaluate(f"{rows}.map(row => [...row.cells].filter(cell => cell.checkVisibility()).length)")
+    lines = browser.evaluate(f"{rows}.map(row => row.getBoundingClientRect().height / 16)")
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert "Scores by class" in on_paper
+    assert "Scores by class" not in on_screen
+    assert cells == [min(columns + 2, PAPER_COLUMNS)] * (min(MAX_ROWS, 2 * len(COUNTS)) + 1)
+    assert max(lines) < 6
+    more_columns = f" and {columns + 2 - PAPER_COLUMNS} more columns" if columns + 2 > PAPER_COLUMNS else ""
+    assert f"Not printed: {sum(COUNTS) - 2 * len(COUNTS)} more rows{more_columns}." in on_paper
+    assert "Not printed" not in on_screen
+    assert pages_printed(browser) < 10

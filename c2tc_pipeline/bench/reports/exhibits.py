@@ -25,7 +25,8 @@ from c2tc_pipeline.evaluation.metrics import METRICS
 from c2tc_pipeline.reports.exhibits import TITLES, Exhibit
 from c2tc_pipeline.reports.html import render_page
 from c2tc_pipeline.reports.markdown import ShownTable
-from c2tc_pipeline.reports.wording import counted, listed, share, shortened
+from c2tc_pipeline.reports.wording import counted, listed, shortened
+from c2tc_pipeline.reports.wording import ratio as shown_ratio
 
 FIGURES = ("ratios", "bars", "lines", "front", "worth", "seconds", "scaling", "none")
 
@@ -119,7 +120,7 @@ def _variant_exhibit(scores: pd.DataFrame, metrics: Sequence[str]) -> Exhibit:
 
 def _front_exhibit(scores: pd.DataFrame, ratio: float) -> Exhibit:
     return Exhibit(
-        f"Accuracy and macro-F1 over class weights, {share(ratio)}",
+        f"Accuracy and macro-F1 over class weights, {shown_ratio(ratio)}",
         accuracy_macro_f1_front(scores[scores["ratio"] == ratio]),
         f"Accuracy against macro-F1 of {listed(scores['method'])} on {listed(scores['table'])}, by class weights.",
         "Each dot is a mean over the runs for one weighting of the classes, in the order of the settings: from shares "

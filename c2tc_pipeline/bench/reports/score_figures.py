@@ -30,7 +30,8 @@ from c2tc_pipeline.reports.picture import (
     plain_axis,
     ratio_axis,
 )
-from c2tc_pipeline.reports.wording import share, shortened
+from c2tc_pipeline.reports.wording import ratio as shown_ratio
+from c2tc_pipeline.reports.wording import shortened
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 UNFINISHED = "*"
@@ -113,7 +114,7 @@ def scores_by_ratio(scores: pd.DataFrame, metric: str) -> Picture:
                 aside = 1.035 ** (racing.index(name) - (len(racing) - 1) / 2)
                 bars = {"markersize": 5, "elinewidth": 1.0}
                 axes.errorbar(aside * line["ratio"], 100 * line["mean"], 100 * line["std"], **bars, **look.style)
-            ratio_axis(axes, ratios, share)
+            ratio_axis(axes, ratios, shown_ratio)
             plain_axis(axes.yaxis)
         figure.supylabel(f"{metric_name(metric)}, %", fontsize=12, color=FAINT_INK)
         figure.supxlabel("ratio: condensed rows / rows", fontsize=12, color=FAINT_INK)
@@ -138,7 +139,9 @@ def scores_by_setting(scores: pd.DataFrame, setting: str, metrics: Sequence[str]
     values = sorted(chosen["value"].unique(), key=_number_first)
     differing = [name for name in ("ratio", "space", "model", "method") if chosen[name].nunique() > 1]
     names = {
-        key: ", ".join([str(key[0]), *(share(part) if isinstance(part, float) else str(part) for part in key[1:])])
+        key: ", ".join(
+            [str(key[0]), *(shown_ratio(part) if isinstance(part, float) else str(part) for part in key[1:])]
+        )
         for key in chosen[["table", *differing]].itertuples(index=False, name=None)
     }
     given = looks(list(names.values()))
@@ -203,7 +206,9 @@ def scores_by_variant(scores: pd.DataFrame, metrics: Sequence[str] = METRICS) ->
     cells = found[metrics[0]]
     places = list(dict.fromkeys(cells[["table", "ratio"]].itertuples(index=False, name=None)))
     several = cells["ratio"].nunique() > 1
-    names = [f"{shortened(table, 24)}\n{share(ratio)}" if several else shortened(table, 24) for table, ratio in places]
+    names = [
+        f"{shortened(table, 24)}\n{shown_ratio(ratio)}" if several else shortened(table, 24) for table, ratio in places
+    ]
     given = looks(list(cells["series"].unique()))
     thickness = 0.84 / len(given)
 

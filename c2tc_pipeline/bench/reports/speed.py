@@ -12,7 +12,8 @@ import pandas as pd
 from c2tc_pipeline.bench.speed.run import SpeedRun
 from c2tc_pipeline.reports.markdown import columns, markdown_escaped, markdown_table
 from c2tc_pipeline.reports.picture import COLOURS, FAINT_INK, INK, Figure, Picture, bar_rows, bar_text, log_scale
-from c2tc_pipeline.reports.wording import MISSING, number, seconds, share, shortened
+from c2tc_pipeline.reports.wording import MISSING, number, seconds, shortened
+from c2tc_pipeline.reports.wording import ratio as shown_ratio
 from c2tc_pipeline.storage.parquet import write_parquet
 
 ARTEFACT_KIND = "speed"
@@ -68,7 +69,9 @@ def times_faster(rows: pd.DataFrame) -> Picture | None:
 
 
 def _bar_name(bar: Mapping[Any, Any]) -> str:
-    where = ", ".join(filter(None, [shortened(bar["table"], 28), "" if pd.isna(bar["ratio"]) else share(bar["ratio"])]))
+    where = ", ".join(
+        filter(None, [shortened(bar["table"], 28), "" if pd.isna(bar["ratio"]) else shown_ratio(bar["ratio"])])
+    )
     measured = ": ".join(filter(None, [str(bar["what"]), where]))
     return f"{shortened(measured, 54)}\nagainst {shortened(bar['reference'], 46)}"
 
@@ -103,7 +106,7 @@ def _aims(rows: pd.DataFrame) -> str:
 
 
 def _cells(row: Mapping[Any, Any]) -> list[str]:
-    where = row["table"] if pd.isna(row["ratio"]) else f"{row['table']}, {share(row['ratio'])}"
+    where = row["table"] if pd.isna(row["ratio"]) else f"{row['table']}, {shown_ratio(row['ratio'])}"
     ours, took = (MISSING if pd.isna(row[name]) else seconds(row[name]) for name in ("seconds", "reference_seconds"))
     faster = MISSING if pd.isna(row["times_faster"]) else number(float(f"{row['times_faster']:.3g}"))
     holds = MISSING

@@ -51,7 +51,7 @@ def _significance(name: str) -> Form:
 
 
 _TEXTS: dict[str, Form] = {name: _text(name) for name in ("table", "model", "space", "rival")}
-_TEXTS |= {"ratio": lambda row: wording.share(row["ratio"]), "metric": lambda row: metric_name(row["metric"])}
+_TEXTS |= {"ratio": lambda row: wording.ratio(row["ratio"]), "metric": lambda row: metric_name(row["metric"])}
 _PLACE = ("table", "ratio", "model", "space")
 _NAMES = {"table", "model", "space", "rival", "method", "metric"}
 

@@ -56,7 +56,7 @@ class Layout:
     def name(self, dimension: str, value: Any) -> str:
         """Return the title of a value; an empty variant is ``"full"``."""
         if dimension == "ratio":
-            return wording.share(float(value))
+            return wording.ratio(float(value))
         return str(value) or "full"
 
     def title(self, dimensions: Sequence[str], key: Sequence[Any]) -> str:

@@ -11,7 +11,8 @@ from c2tc_pipeline.bench.statistics import fitted_exponent
 from c2tc_pipeline.bench.statistics.runs import WHOLE, cell_scores
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.reports.picture import INK, RULE, Figure, Picture, bar_rows, bar_text, log_scale
-from c2tc_pipeline.reports.wording import number, seconds, share, shortened
+from c2tc_pipeline.reports.wording import number, seconds, shortened
+from c2tc_pipeline.reports.wording import ratio as shown_ratio
 
 
 def seconds_by_table(scores: pd.DataFrame, metric: str = "condense_seconds") -> Picture:
@@ -19,7 +20,7 @@ def seconds_by_table(scores: pd.DataFrame, metric: str = "condense_seconds") -> 
     cells = _timed(series(scores[scores["method"] != WHOLE], metric), metric)
     places = list(dict.fromkeys(cells[["table", "ratio"]].itertuples(index=False, name=None)))
     several = cells["ratio"].nunique() > 1
-    names = [f"{shortened(table, 24)}{f', {share(ratio)}' if several else ''}" for table, ratio in places]
+    names = [f"{shortened(table, 24)}{f', {shown_ratio(ratio)}' if several else ''}" for table, ratio in places]
     given = looks(list(cells["series"].unique()))
     step = 0.84 / len(given)
     low, high = cells["mean"].min(), cells["mean"].max()
@@ -79,7 +80,7 @@ def seconds_by_size(scores: pd.DataFrame, what: str, metric: str = "condense_sec
             axes.plot(line["size"], line["mean"], markersize=6, **look.style)
         points = sorted(cells["size"].unique())
         if len(points) <= 8:
-            axes.set_xticks(points, [share(size) if shares else f"{size:,.12g}" for size in points])
+            axes.set_xticks(points, [shown_ratio(size) if shares else f"{size:,.12g}" for size in points])
         axes.set_xlabel(shortened(f"{what} of the whole table" if shares else what, 60))
         look_legend(figure, {texts[name]: look for name, look in given.items()})
 

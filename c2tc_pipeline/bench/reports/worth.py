@@ -8,14 +8,13 @@ from typing import Any
 import pandas as pd
 
 from c2tc_pipeline.bench.experiments.grid import REPORTING_TABLES, TUNING_TABLES
-from c2tc_pipeline.bench.experiments.spaces import ORIGINAL
 from c2tc_pipeline.bench.reports.table import metric_name
 from c2tc_pipeline.bench.statistics.worth import LEARNER, mean_worths, training_sets
 from c2tc_pipeline.evaluation.row_worth import mean_scores
 from c2tc_pipeline.reports import figures, wording
 from c2tc_pipeline.reports.exhibits import Exhibit
 from c2tc_pipeline.reports.markdown import Cell, Column, ShownTable
-from c2tc_pipeline.reports.verdict import worth_number
+from c2tc_pipeline.reports.verdict import learner_name, worth_number
 
 _PLACE = ["table", "ratio", "contender"]
 
@@ -38,17 +37,17 @@ def worth_table(found: pd.DataFrame, metric: str) -> ShownTable:
     for place, part in cells.groupby(_PLACE, sort=False):
         table, ratio, contender = map(str, place)
         by_learner = {(cell["model"], cell["space"]): cell for cell in part.to_dict("records")}
-        named = [Cell(table), Cell(wording.share(float(ratio))), Cell(wording.shortened(contender, 40))]
+        named = [Cell(table), Cell(wording.ratio(float(ratio))), Cell(wording.shortened(contender, 40))]
         body.append([*named, *(_cell(by_learner.get(learner)) for learner in learners)])
-    heads = [Column(f"{model}, original" if space == ORIGINAL else model, True) for model, space in learners]
+    heads = [Column(learner_name((model, space)), True) for model, space in learners]
     return ShownTable(
         [Column("table"), Column("ratio", True), Column("method"), *heads],
         body,
         f"Random rows that give the same {metric_name(metric)} as one condensed row; in brackets a 90 % interval over "
         f"draws and seeds, and the share of the whole table's {metric_name(metric)}. > and <: beyond the largest or "
         "smallest random sample. Over several tables: geometric means, in which a table beyond its samples counts as "
-        "the largest or smallest of them (≈ where there are tables of both kinds), and mean shares. Original: trained "
-        "on the source's columns; bold: more than one random row.",
+        "the largest or smallest of them (≈ where there are tables of both kinds), and mean shares. Bold: more than "
+        "one random row.",
     )
 
 
@@ -77,7 +76,7 @@ def worth_exhibits(scores: pd.DataFrame, metric: str = "auc") -> Iterator[Exhibi
         name = metric_name(metric)
         for learner, own in figures.learners(mean_scores(frame)):
             yield Exhibit(
-                f"{name} against random rows, {learner} on {table}, {wording.share(ratio)}",
+                f"{name} against random rows, {learner} on {table}, {wording.ratio(ratio)}",
                 figures.score_by_rows(own, metric, name, name=learner),
                 f"{name} of {learner} on {table} by the number of random rows trained on, with {contender} as a mark.",
                 "Means over the seeds, bars one standard deviation to either side. Where the curve reaches the height "
