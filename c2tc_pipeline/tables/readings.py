@@ -34,7 +34,8 @@ _INT64 = np.iinfo(np.int64)
 
 _GAP = "[ \u00a0\u202f'\u2019]"
 _POINT_GROUPS = r"(?:[1-9][0-9]{0,2}(?:\.[0-9]{3})+|0|[1-9][0-9]*)"
-_COMMA_GROUPS = _POINT_GROUPS.replace(r"\.", ",")
+# In India the groups before the last have two digits.
+_COMMA_GROUPS = rf"(?:[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}|{_POINT_GROUPS.replace('.', ',')})"
 _GAP_GROUPS = _POINT_GROUPS.replace(r"\.", _GAP)
 # No leading zeros, as in CSV: 00501 is a postcode. In this order: where several fit, the first is taken.
 _STYLES = {
@@ -45,13 +46,21 @@ _STYLES = {
     "1 234,5": rf"{_GAP_GROUPS}(?:,[0-9]+)?",
     "date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?",
 }
-# In 1,234 the comma may come before thousands or before decimals.
+# In 1,234 the comma may come before thousands or before decimals, and so may the point in 1.234.
 _AMBIGUOUS = {"1,234.5", "1.234,5"}
 _INTEGER = r"^[+-]?[0-9]+$"
 # A sign, and a currency before or after the number or a percent sign after it.
-_MONEY = "[$\u00a2-\u00a5\u20a0-\u20c0]|USD|EUR|GBP|CHF|JPY"
-_HAS_UNIT = rf"^[+-]?\s*(?:{_MONEY})|(?:{_MONEY}|%)$"
-_PARTS = rf"(?s)^(?P<sign>[+-]?)\s*(?P<before>{_MONEY})?\s*(?P<second>[+-]?)(?P<body>.*?)\s*(?P<after>{_MONEY}|%)?$"
+_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|BRL|CAD|AUD|NZD|MXN|ZAR|SEK|NOK|DKK|PLN|CZK|HUF"
+_MONEY = f"[A-Z]{{0,2}}[$]|[\u00a2-\u00a5\u20a0-\u20c0]|{_CODES}|kr|z\u0142|K\u010d"
+_BLANKS = "[\\s\u00a0\u202f]*"
+_HAS_UNIT = rf"^[+-]?{_BLANKS}(?:{_MONEY})|(?:{_MONEY}|%)$"
+_PARTS = (
+    rf"(?s)^(?P<sign>[+-]?){_BLANKS}(?P<before>{_MONEY})?{_BLANKS}(?P<second>[+-]?)(?P<body>.*?){_BLANKS}"
+    rf"(?P<after>{_MONEY}|%)?$"
+)
+_MINUS = "\u2212"
+# How accountants write a negative number.
+_IN_PARENTHESES = r"^\(([^()+-]*)\)$"
 
 
 @dataclass(frozen=True)
@@ -242,16 +251,21 @@ class _TextColumn:
 
     def reading(self) -> TextReading | None:
         """Return how the column is read; None for text."""
-        style, _ = self._decided()
+        style = self._decided()[0]
         return None if style is None else style.reading()
 
     def messages(self, *, is_marked: bool) -> list[tuple[str, str]]:
         """Return kinds and texts of notices."""
-        style, ambiguous = self._decided()
+        style, doubt, example = self._decided()
         if style is None:
-            if not ambiguous:
+            if doubt == "signs":
+                message = (
+                    f"holds numbers with different signs, {example}, and was read as text; write all with one sign"
+                )
+                return [("mixed_signs", message)]
+            if doubt != "separator":
                 return self._nearly_numbers()
-            message = f"holds numbers that can be read in two ways, such as {ambiguous!r}, and was read as text"
+            message = f"holds numbers that can be read in two ways, such as {example!r}, and was read as text"
             advice = "give it the role numeric if separators come before thousands, or write all in one way"
             return [("ambiguous_numbers", f"{message}; {advice}")]
         messages = []
@@ -262,9 +276,10 @@ class _TextColumn:
             messages.append(("words_among_numbers", text))
         if style.example:
             value = style.reading().read(pd.Series([style.example], dtype="str"), ()).iloc[0]
-            messages.append(
-                ("number_format", f"holds numbers such as {style.example!r}, which was read as {value:.15g}")
-            )
+            message = f"holds numbers such as {style.example!r}, which was read as {value:.15g}"
+            if doubt == "thousands":
+                message += f" (the {'comma' if style.name[1] == ',' else 'point'} as a separator of thousands)"
+            messages.append(("number_format", message))
         elif not (style.words or is_marked):
             text = f"holds {what} as text, which were read as {what}; give it the role string to keep the text"
             messages.append((f"{what}_as_text", text))
@@ -282,24 +297,32 @@ class _TextColumn:
         message = f"holds {what} and {style.word_count:,} words, such as {word!r} ({count:,}), and was read as text"
         return [("words_in_text", f"{message}; name the words as missing values (missing, --missing) if they are that")]
 
-    def _decided(self) -> tuple[_Style | None, str]:
-        """Return the style of the cells, None for text, and a cell that can be read in two ways."""
+    def _decided(self) -> tuple[_Style | None, str, str]:
+        """Return the style of the cells, None for text, what was in doubt, and cells that show it.
+
+        In doubt is whether ``1,234`` has decimals, or ``1.234`` beside a currency. Where each such cell has groups of
+        three digits they are thousands; a single cell without a currency does not tell.
+        """
         if self._kind not in (Kind.EMPTY, Kind.TEXT, Kind.MIXED):
-            return None, ""
-        fitting = [style for style in self._styles.values() if style.fits(self._cells)]
-        fewest = min((style.word_count for style in fitting), default=0)
-        best = [style for style in fitting if style.word_count == fewest]
+            return None, "", ""
+        fitting = {style.name: style for style in self._styles.values() if style.fits(self._cells)}
+        fewest = min((style.word_count for style in fitting.values()), default=0)
+        best = [style for style in fitting.values() if style.word_count == fewest]
         if not best:
-            return None, ""
-        is_ambiguous = best[0].name != "plain" and {style.name for style in best} >= _AMBIGUOUS
-        if is_ambiguous and not self._has_thousands:
-            # Where others are plain, those with separators are a few words.
-            best, ambiguous = [style for style in fitting if style.name == "plain"], best[0].example
-            if not best:
-                return None, ambiguous
-        if best[0].has_several_signs:
-            return None, best[0].example
-        return best[0], ""
+            return None, "", ""
+        decided, doubt, names = best[0], "", {style.name for style in best}
+        comma, point = self._styles["1,234.5"], self._styles["1.234,5"]
+        if decided.name != "plain" and names >= {comma.name, point.name} and not self._has_thousands:
+            is_told = not point.separated and (comma.separated > 1 or comma.has_currency)
+            if not is_told and "plain" not in fitting:
+                return None, "separator", decided.example
+            # Where others are plain, the one with a separator is a word.
+            decided, doubt = (comma, "thousands") if is_told else (fitting["plain"], "")
+        elif decided.name == "plain" and point.name in names and point.separated and point.has_currency:
+            decided, doubt = point, "thousands"
+        if decided.has_several_signs:
+            return None, "signs", decided.several_signs
+        return decided, doubt, decided.example
 
 
 class _Style:
@@ -310,7 +333,8 @@ class _Style:
         self.words: Counter[str] = Counter()
         self.example = ""
         self.is_possible = True
-        self._signs: set[str] = set()
+        self.separated = 0
+        self._signs: dict[str, str] = {}
         self._integers = True
 
     def add(self, texts: pa.Array, signs: pa.Array, bodies: pa.Array, counts: np.ndarray) -> None:
@@ -336,7 +360,12 @@ class _Style:
         if self.name == "date" or not self.is_possible:
             return
         self._integers = self._integers and bool(pc.all(integers.filter(fits)).as_py() is not False)
-        self._signs |= set(pc.unique(signs.filter(fits)).to_pylist())
+        for sign in pc.unique(signs.filter(fits)).to_pylist():
+            first = pc.min(texts.filter(pc.and_(fits, pc.equal(signs, sign)))).as_py()
+            self._signs[sign] = min(self._signs.get(sign, first), first)
+        if self.name in _AMBIGUOUS:
+            is_separated = pc.and_(fits, pc.match_substring(bodies, self.name[1]))
+            self.separated += int(counts[is_separated.to_numpy(zero_copy_only=False)].sum())
         written = texts.filter(pc.and_(fits, pc.not_equal(_plain(bodies, self.name), texts)))
         # The longest, whatever the order of the rows.
         self.example = max([self.example, *written.to_pylist()], key=lambda text: (len(text), text))
@@ -349,7 +378,18 @@ class _Style:
     @property
     def has_several_signs(self) -> bool:
         """Whether different cells have different signs; a currency may be left out."""
-        return len(self._signs - {""}) > 1 or self._signs == {"", "%"}
+        return len(self._signs.keys() - {""}) > 1 or self._signs.keys() == {"", "%"}
+
+    @property
+    def several_signs(self) -> str:
+        """Cells with two different signs, for a message."""
+        first, *others = (repr(text) for _, text in sorted(self._signs.items()))
+        return f"such as {first} beside {others[-1]}"
+
+    @property
+    def has_currency(self) -> bool:
+        """Whether some cell has a currency beside its number."""
+        return bool(self._signs.keys() - {"", "%"})
 
     def fits(self, cells: int) -> bool:
         """Whether all of this many cells but a few words are written in this style."""
@@ -391,6 +431,7 @@ def _without_units(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     import pyarrow.compute as pc
 
     none = pa.repeat("", len(texts))
+    texts = pc.replace_substring_regex(pc.replace_substring(texts, _MINUS, "-"), _IN_PARENTHESES, r"-\1")
     if not pc.any(pc.match_substring_regex(texts, _HAS_UNIT)).as_py():
         return none, texts
     found = pc.extract_regex(texts, _PARTS)

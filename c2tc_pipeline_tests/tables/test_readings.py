@@ -56,16 +56,33 @@ MANY = [str(number) for number in range(1, 2_001)]
         (["1.234,5", "12", "-0,5"], "float64", [1234.5, 12, -0.5], ["number_format"]),
         (["1 234", "12", "1\u202f234\u00a0567"], "int64", [1234, 12, 1234567], ["number_format"]),
         (["1'234.5", "12"], "float64", [1234.5, 12], ["number_format"]),
-        (["1,234", "12,500"], "str", ["1,234", "12,500"], ["ambiguous_numbers"]),
+        (["1,234", "12,500"], "int64", [1234, 12500], ["number_format"]),
+        (["12,500", "3"], "str", ["12,500", "3"], ["ambiguous_numbers"]),
+        (["1,234", "12,500", "1.234"], "str", ["1,234", "12,500", "1.234"], ["ambiguous_numbers"]),
+        (["$1,234", "$12,500", "$3"], "int64", [1234, 12500, 3], ["number_format"]),
+        (["$12,500", "$3"], "int64", [12500, 3], ["number_format"]),
+        (["1.234 €", "12.500 €", "3 €"], "int64", [1234, 12500, 3], ["number_format"]),
+        (["12.500 €", "3.50 €"], "float64", [12.5, 3.5], ["number_format"]),
+        (["76.690", "12.500", "3"], "float64", [76.69, 12.5, 3], ["numbers_as_text"]),
+        ([*MANY, *["12,500"] * 3], "int64", [*range(1, 2_001), *[12500] * 3], ["number_format"]),
+        ([f"{n:,}" for n in range(900, 1_200)], "int64", list(range(900, 1_200)), ["number_format"]),
+        (["R$ 1.234,50", "R$ 3,00"], "float64", [1234.5, 3], ["number_format"]),
+        (["US$ 1,234", "US$ 3"], "int64", [1234, 3], ["number_format"]),
+        (["1 234,50 kr", "3,00 kr"], "float64", [1234.5, 3], ["number_format"]),
+        (["1\u00a0234,50\u00a0zł", "3 zł"], "float64", [1234.5, 3], ["number_format"]),
+        (["₹1,23,456", "₹3"], "int64", [123456, 3], ["number_format"]),
+        (["(1,234.50)", "($7.25)", "12"], "float64", [-1234.5, -7.25, 12], ["number_format"]),
+        (["\u22125", "$\u22127", "7"], "int64", [-5, -7, 7], ["number_format"]),
+        (["(cook)", "(nurse)"], "str", ["(cook)", "(nurse)"], []),
         (["1,234", "0,500"], "float64", [1.234, 0.5], ["number_format"]),
         (["1,234", "1,234,567"], "int64", [1234, 1234567], ["number_format"]),
         (["12,34", "1,234"], "float64", [12.34, 1.234], ["number_format"]),
         ([*MANY, "1,234"], "Int64", [*range(1, 2_001), NA], ["words_among_numbers"]),
         (["$5", "-$1,000.25", "$-7", "3"], "float64", [5, -1000.25, -7, 3], ["number_format"]),
         (["5 EUR", "1.000,50 EUR"], "float64", [5, 1000.5], ["number_format"]),
-        (["$5", "€5"], "str", ["$5", "€5"], ["ambiguous_numbers"]),
+        (["$5", "€5"], "str", ["$5", "€5"], ["mixed_signs"]),
         (["5%", "-7.5 %"], "float64", [5, -7.5], ["number_format"]),
-        (["5%", "7"], "str", ["5%", "7"], ["ambiguous_numbers"]),
+        (["5%", "7"], "str", ["5%", "7"], ["mixed_signs"]),
         (["2020-01-01", "2020-02-29 12:30"], "datetime64[us]", ["2020-01-01", "2020-02-29 12:30"], ["dates_as_text"]),
         (["2020-01-01", "2020-02-31"], "str", ["2020-01-01", "2020-02-31"], []),
         (["cook", "NA", "N/A", " NA"], "str", ["cook", NA, NA, " NA"], ["missing_marks"]),
@@ -107,7 +124,7 @@ def test_other_columns_and_words_of_the_user(
 
 
 def test_roles_of_the_user_decide() -> None:
-    assert read(["1,234", "12,500"], x="numeric")[0].tolist() == [1234, 12500]
+    assert read(["1,234", "125"], x="numeric")[0].tolist() == [1234, 125]
     assert read(["1.234,5", "12,500"], x="numeric")[0].tolist() == [1234.5, 12.5]
     for role in ("string", "drop"):
         assert read(["1", "2", "NA"], x=role)[0].astype(object).tolist()[:2] == ["1", "2"]
