@@ -57,7 +57,7 @@ class CsvSource(FileSource):
         import pyarrow as pa
 
         dialects = [find_dialect(part.location) for part in parts]
-        decided = [TextColumn(dialects[0].delimiter) for _ in columns]
+        decided = [TextColumn() for _ in columns]
         kept: list[tuple[int, pa.RecordBatch]] | None = []
         size = 0
         with ExitStack() as held:

@@ -232,6 +232,29 @@ def test_csv_and_other_sources_mean_the_same(run: Run, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(tables[0].read("train"), tables[1].read("train"))
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", None])
+def test_the_delimiter_says_nothing_about_the_numbers(tmp_path: Path, delimiter: str | None) -> None:
+    rows = np.arange(40)
+    frame = pd.DataFrame(
+        {
+            "salary": [f"{950 + 500 * row:,}" for row in rows],
+            "share": [f"{row},5" for row in rows],
+            "price": [f"{row + 1}.234,50" for row in rows],
+            "km": [f"{row + 0.69:.3f}" for row in rows],
+            "y": np.where(rows % 2, "a", "b"),
+        }
+    )
+    path = tmp_path / ("t.csv" if delimiter else "t.parquet")
+    frame.to_csv(path, index=False, sep=delimiter) if delimiter else frame.to_parquet(path)
+    found = learn_table(Blocks.of_source(path), label="y")
+    read = found.read("train")
+    assert read["salary"].tolist() == (950 + 500 * rows).tolist()
+    assert read["share"].tolist() == (rows + 0.5).tolist()
+    assert read["price"].tolist() == (1000 * rows + 1234.5).tolist()
+    assert read["km"].tolist() == [float(cell) for cell in frame["km"]]
+    assert {notice.column for notice in found.notices if notice.kind == "number_format"} >= {"salary", "share"}
+
+
 def test_tables_larger_than_memory_are_read_alike(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people().to_csv(tmp_path / "t.csv", index=False)
     people().to_parquet(tmp_path / "t.parquet")
