@@ -37,6 +37,8 @@ _POINT_GROUPS = r"(?:[1-9][0-9]{0,2}(?:\.[0-9]{3})+|0|[1-9][0-9]*)"
 # In India the groups before the last have two digits.
 _COMMA_GROUPS = rf"(?:[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}|{_POINT_GROUPS.replace('.', ',')})"
 _GAP_GROUPS = _POINT_GROUPS.replace(r"\.", _GAP)
+_DAY = "[0-9]{4}(?:-[0-9]{2}-|/[0-9]{2}/)[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
 # No leading zeros, as in CSV: 00501 is a postcode. In this order: where several fit, the first is taken.
 _STYLES = {
     "plain": r"(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
@@ -44,8 +46,14 @@ _STYLES = {
     "1.234,5": rf"{_POINT_GROUPS}(?:,[0-9]+)?",
     "1 234.5": rf"{_GAP_GROUPS}(?:\.[0-9]+)?",
     "1 234,5": rf"{_GAP_GROUPS}(?:,[0-9]+)?",
-    "date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?",
+    "date": rf"{_DAY}(?:[ T]{_TIME})?",
+    "zoned date": rf"{_DAY}[ T]{_TIME}(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)",
+    "1/2/2000": r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}(?:,? [0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?: ?[AaPp][Mm])?)?",
 }
+# Dates that are read, with their time zone, and dates of which the month may come first or second.
+_ZONES = {"date": None, "zoned date": "UTC"}
+_IN_ANY_ORDER = "1/2/2000"
+_DATES = (*_ZONES, _IN_ANY_ORDER)
 # In 1,234 the comma may come before thousands or before decimals, and so may the point in 1.234.
 _AMBIGUOUS = {"1,234.5", "1.234,5"}
 _INTEGER = r"^[+-]?[0-9]+$"
@@ -94,7 +102,7 @@ class TextReading:
         values = _values(pc.if_else(fits, bodies, pa.scalar(None, pa.string())), self.style, self.integers)
         refused = np.flatnonzero(pc.fill_null(pc.invert(fits), False).to_numpy(zero_copy_only=False))
         if len(refused):
-            numbers = values if self.style != "date" else pc.divide(pc.cast(values, pa.int64()), 1e6)
+            numbers = values if self.style not in _DATES else pc.divide(pc.cast(values, pa.int64()), 1e6)
             found = pd.Series(numbers.to_pandas(), index=series.index, name=series.name, dtype=object)
             found.iloc[refused] = trimmed.take(pa.array(refused)).to_pylist()
             return found
@@ -259,17 +267,18 @@ class _TextColumn:
         style, doubt, example = self._decided()
         if style is None:
             if doubt == "signs":
-                message = (
-                    f"holds numbers with different signs, {example}, and was read as text; write all with one sign"
-                )
-                return [("mixed_signs", message)]
+                message = f"holds numbers with different signs, {example}, and was read as text"
+                return [("mixed_signs", f"{message}; write all with one sign")]
+            if doubt == "order":
+                message = f"looks like dates of which day and month may be either, such as {example!r}, and was read as"
+                return [("ambiguous_dates", f"{message} text; write dates as 2022-12-31")]
             if doubt != "separator":
                 return self._nearly_numbers()
             message = f"holds numbers that can be read in two ways, such as {example!r}, and was read as text"
             advice = "give it the role numeric if separators come before thousands, or write all in one way"
             return [("ambiguous_numbers", f"{message}; {advice}")]
         messages = []
-        what = "dates" if style.name == "date" else "numbers"
+        what = "dates" if style.name in _DATES else "numbers"
         if style.words:
             listed = ", ".join(f"{word!r} ({count:,})" for word, count in sorted(style.words.items()))
             text = f"holds {what} and a few words, which were read as missing values: {listed}"
@@ -293,15 +302,16 @@ class _TextColumn:
             return []
         style = min(near, key=lambda each: each.word_count)
         word, count = max(style.words.items(), key=lambda item: (item[1], item[0]))
-        what = "dates" if style.name == "date" else "numbers"
+        what = "dates" if style.name in _DATES else "numbers"
         message = f"holds {what} and {style.word_count:,} words, such as {word!r} ({count:,}), and was read as text"
         return [("words_in_text", f"{message}; name the words as missing values (missing, --missing) if they are that")]
 
     def _decided(self) -> tuple[_Style | None, str, str]:
         """Return the style of the cells, None for text, what was in doubt, and cells that show it.
 
-        In doubt is whether ``1,234`` has decimals, or ``1.234`` beside a currency. Where each such cell has groups of
-        three digits they are thousands; a single cell without a currency does not tell.
+        In doubt may be the order of day and month, which sign counts, and whether ``1,234`` has decimals, or ``1.234``
+        beside a currency. Where each such cell has groups of three digits they are thousands; a single cell without a
+        currency does not tell.
         """
         if self._kind not in (Kind.EMPTY, Kind.TEXT, Kind.MIXED):
             return None, "", ""
@@ -311,6 +321,8 @@ class _TextColumn:
         if not best:
             return None, "", ""
         decided, doubt, names = best[0], "", {style.name for style in best}
+        if decided.name == _IN_ANY_ORDER:
+            return None, "order", decided.example
         comma, point = self._styles["1,234.5"], self._styles["1.234,5"]
         if decided.name != "plain" and names >= {comma.name, point.name} and not self._has_thousands:
             is_told = not point.separated and (comma.separated > 1 or comma.has_currency)
@@ -357,7 +369,9 @@ class _Style:
         # Digits alone are a code with leading zeros, or a number that a float would change.
         is_code = bool(pc.any(pc.match_substring_regex(others, _INTEGER)).as_py())
         self.is_possible = len(self.words) <= MOST_WORDS and not is_code
-        if self.name == "date" or not self.is_possible:
+        if self.name == _IN_ANY_ORDER:
+            self.example = max(self.example, pc.max(texts.filter(fits)).as_py() or "")
+        if self.name in _DATES or not self.is_possible:
             return
         self._integers = self._integers and bool(pc.all(integers.filter(fits)).as_py() is not False)
         for sign in pc.unique(signs.filter(fits)).to_pylist():
@@ -397,7 +411,7 @@ class _Style:
 
     def reading(self) -> TextReading:
         """Return how cells of this style are read."""
-        integers = self.name != "date" and self._integers
+        integers = self.name not in _DATES and self._integers
         return TextReading(self.name, max(self._signs, default=""), tuple(sorted(self.words)), integers)
 
 
@@ -448,25 +462,25 @@ def _matches(bodies: pa.Array, style: str) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    sign = "" if style == "date" else "[+-]?"
+    sign = "" if style in _DATES else "[+-]?"
     fits = pc.match_substring_regex(bodies, f"^{sign}(?:{_STYLES[style]})$")
-    if style != "date":
+    if style not in _ZONES:
         return fits
     dates = bodies.filter(fits)
     try:
-        pc.cast(dates, pa.timestamp("us"))
+        _values(dates, style, False)
     except pa.ArrowInvalid:
         # The 31st of June.
-        wrong = [text for text in dates.to_pylist() if not _is_date(text)]
+        wrong = [text for text in dates.to_pylist() if not _is_date(text, style)]
         fits = pc.and_(fits, pc.invert(pc.is_in(bodies, value_set=pa.array(wrong, pa.string()))))
     return fits
 
 
-def _is_date(text: str) -> bool:
+def _is_date(text: str, style: str) -> bool:
     import pyarrow as pa
 
     try:
-        pa.scalar(text).cast(pa.timestamp("us"))
+        _values(pa.array([text]), style, False)
     except pa.ArrowInvalid:
         return False
     return True
@@ -476,7 +490,7 @@ def _plain(bodies: pa.Array, style: str) -> pa.Array:
     """Return numbers as Python writes them."""
     import pyarrow.compute as pc
 
-    if style in ("plain", "date"):
+    if style == "plain" or style in _DATES:
         return bodies
     thousands, decimal = re.escape(style[1]) if style[1] != " " else _GAP, style[-2]
     return pc.replace_substring(pc.replace_substring_regex(bodies, thousands, ""), decimal, ".")
@@ -507,7 +521,7 @@ def _values(bodies: pa.Array, style: str, integers: bool) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if style == "date":
-        return pc.cast(bodies, pa.timestamp("us"))
+    if style in _DATES:
+        return pc.cast(pc.replace_substring(bodies, "/", "-"), pa.timestamp("us", _ZONES[style]))
     unsigned = pc.utf8_ltrim(_plain(bodies, style), characters="+")
     return pc.cast(unsigned, pa.int64() if integers else pa.float64())

@@ -85,6 +85,17 @@ MANY = [str(number) for number in range(1, 2_001)]
         (["5%", "7"], "str", ["5%", "7"], ["mixed_signs"]),
         (["2020-01-01", "2020-02-29 12:30"], "datetime64[us]", ["2020-01-01", "2020-02-29 12:30"], ["dates_as_text"]),
         (["2020-01-01", "2020-02-31"], "str", ["2020-01-01", "2020-02-31"], []),
+        (["2022/01/31", "2022/02/01 10:30"], "datetime64[us]", ["2022-01-31", "2022-02-01 10:30"], ["dates_as_text"]),
+        (
+            ["2024-01-01T10:00:00Z", "2024-01-01T10:00:00.5+01:00", "2024-01-01 10:00-0230"],
+            "datetime64[us, UTC]",
+            ["2024-01-01T10:00Z", "2024-01-01T09:00:00.5Z", "2024-01-01T12:30Z"],
+            ["dates_as_text"],
+        ),
+        (["2024-01-01T10:00Z", "2024-01-01"], "str", ["2024-01-01T10:00Z", "2024-01-01"], []),
+        (["2024-02-31T10:00Z", "2024-01-01T10:00Z"], "str", ["2024-02-31T10:00Z", "2024-01-01T10:00Z"], []),
+        (["31.12.2022", "01.02.2023"], "str", ["31.12.2022", "01.02.2023"], ["ambiguous_dates"]),
+        (["12/31/2022 9:30 PM", "1/2/2023"], "str", ["12/31/2022 9:30 PM", "1/2/2023"], ["ambiguous_dates"]),
         (["cook", "NA", "N/A", " NA"], "str", ["cook", NA, NA, " NA"], ["missing_marks"]),
         (["inf", "1"], "str", ["inf", "1"], []),
         (["0x1F", "1_000", "1e", "--1"], "str", ["0x1F", "1_000", "1e", "--1"], []),
@@ -253,6 +264,18 @@ def test_the_delimiter_says_nothing_about_the_numbers(tmp_path: Path, delimiter:
     assert read["price"].tolist() == (1000 * rows + 1234.5).tolist()
     assert read["km"].tolist() == [float(cell) for cell in frame["km"]]
     assert {notice.column for notice in found.notices if notice.kind == "number_format"} >= {"salary", "share"}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_moments_with_a_zone_are_numbers_in_every_source(tmp_path: Path, name: str) -> None:
+    when = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(np.arange(300) * 7, "h")
+    text = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    frame = pd.DataFrame({"when": when if name == "t.parquet" else text, "y": np.where(np.arange(300) % 2, "a", "b")})
+    write = {"t.csv": frame.to_csv, "t.jsonl": frame.to_json, "t.parquet": frame.to_parquet}[name]
+    write(tmp_path / name, **({"orient": "records", "lines": True} if name == "t.jsonl" else {"index": False}))
+    table = learn_table(Blocks.of_source(tmp_path / name), label="y")
+    assert table.roles["when"].role == "numeric"
+    assert (table.read("train")["when"] == when).all()
 
 
 def test_tables_larger_than_memory_are_read_alike(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
