@@ -101,8 +101,11 @@ class Location:
 
     def start(self) -> bytes:
         """Return the first bytes of the file."""
-        with self.open() as file:
-            return file.read(START_BYTES)
+        if self.scheme == "file":
+            with self.open() as file:
+                return file.read(START_BYTES)
+        with self._translated(), self._filesystem().open(self.path, "rb") as remote:
+            return bytes(remote.read(START_BYTES))
 
     def version(self) -> str:
         """Return a version of the file: its size, then locally its time and inode, on S3 its ETag.
