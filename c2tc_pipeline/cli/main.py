@@ -229,7 +229,6 @@ def condense(
 
     from c2tc_pipeline.cli.job import condense_to_directory
     from c2tc_pipeline.cli.terminal import StageBars, print_summary
-    from c2tc_pipeline.condensation.table import read_summary
     from c2tc_pipeline.sources.addresses import open_source
     from c2tc_pipeline.storage.cache import default_cache_directory
 
@@ -246,6 +245,8 @@ def condense(
             listener=bars,
         )
     if as_json:
+        from c2tc_pipeline.condensation.table import read_summary
+
         # Without characters that a terminal or a pipe may not be able to take.
         click.echo(json.dumps(read_summary(out), indent=2))
     elif not quiet:

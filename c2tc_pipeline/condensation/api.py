@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from c2tc_pipeline.allocation import Allocator, make_allocator
+from c2tc_pipeline.allocation.shares import checked_budget
 from c2tc_pipeline.common.defaults import (
     REPRESENTATIVES,
     SCALINGS,
@@ -22,7 +23,7 @@ from c2tc_pipeline.common.defaults import (
     check_rows,
     checked_ratio,
 )
-from c2tc_pipeline.common.devices import DEVICES, check_engine
+from c2tc_pipeline.common.devices import check_device, check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.condensation.stages import Listener, StageClock
@@ -145,7 +146,7 @@ def condense(
     check_choice("String encoding", strings, STRING_ENCODINGS)
     check_choice("Numeric scaling", numeric, SCALINGS)
     check_choice("Representative", representative, REPRESENTATIVES)
-    check_choice("Device", device, DEVICES)
+    check_device(device)
     make_allocator(allocation)
     check_gamma(gamma)
     check_least_rows(min_rows_per_condensed_row, representative)
@@ -170,6 +171,7 @@ def condense(
         table = learn_table(blocks, label=label, roles=roles, missing=missing, label_kind=label_kind)
         if validation is not None:
             table = with_validation(table, as_pandas(validation, "The validation table")[0])
+    checked_budget(ratio, rows, int(table.class_rows.sum()), len(table.classes))
 
     from sklearn.base import clone
 
