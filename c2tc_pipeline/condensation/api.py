@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from c2tc_pipeline.allocation import Allocator, make_allocator
 from c2tc_pipeline.allocation.shares import checked_budget
 from c2tc_pipeline.common.defaults import (
+    DEFAULT_RATIO,
     REPRESENTATIVES,
     SCALINGS,
     STRING_ENCODINGS,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 def condense(
     data: Any,
     label: str,
-    ratio: float = 0.01,
+    ratio: float = DEFAULT_RATIO,
     *,
     rows: int | None = None,
     roles: Mapping[str, Role | str] | None = None,
@@ -143,6 +144,8 @@ def condense(
         checked_ratio(ratio)
     else:
         check_rows(rows)
+        if ratio != DEFAULT_RATIO:
+            raise InputError("Both ratio and rows are given; choose one of them.")
     check_choice("String encoding", strings, STRING_ENCODINGS)
     check_choice("Numeric scaling", numeric, SCALINGS)
     check_choice("Representative", representative, REPRESENTATIVES)

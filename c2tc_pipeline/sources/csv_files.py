@@ -162,7 +162,8 @@ def find_dialect(location: Location) -> Dialect:
             sample += stream.read(LONGEST_ROW - len(sample))
     text = sample.decode("utf-8-sig", errors="replace")
     if not text.strip():
-        raise InputError(f"The file {location} is empty; give a CSV file with a header and rows.")
+        shown = location if location.shown else f"file {location}"
+        raise InputError(f"The {shown} is empty; give a CSV file with a header and rows.")
     # With the wrong delimiter a header of thousands of columns is one field.
     with _fields_of_any_length():
         candidates = [(delimiter, *_first_rows(text, delimiter, is_whole, location)) for delimiter in DELIMITERS]

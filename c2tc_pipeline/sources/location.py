@@ -229,7 +229,10 @@ def web_errors(shown: str) -> Iterator[None]:
             raise InputError(f"The server refused {shown} (status {status}); check the address.") from None
         if status in (404, 410):
             raise
-        raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}).") from None
+        check = (
+            "the certificate of the server" if "Certificate" in type(cause).__name__ else "the address and the network"
+        )
+        raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}); check {check}.") from None
 
 
 def is_file_address(address: str) -> bool:

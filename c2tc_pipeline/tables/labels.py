@@ -93,8 +93,8 @@ class LabelGatherer:
         if not self._is_classes and _looks_continuous(kind, classes, rows):
             raise InputError(
                 f"Label column {name!r} looks continuous, with {classes} different values in {rows} rows; "
-                "choose a label with classes, group its values into classes first, or declare it "
-                "with the kind of label 'classes'."
+                "choose a label with classes, group its values into classes first, or declare it by "
+                'label_kind="classes" (--label-kind classes).'
             )
         sorted_values, numbers = np.unique(values.to_numpy(), return_inverse=True)
         # A type of all labels that holds more than their values, such as a category with its order, is kept.

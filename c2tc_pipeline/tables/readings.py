@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as dtypes
 
-from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.common.errors import Notice, counted
 from c2tc_pipeline.sources.values import MISSING_SPELLINGS
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, to_text
 
@@ -211,7 +211,11 @@ def gather_readings(
                 has_thousands = given.get(name) in ("numeric", "code")
                 columns.setdefault(name, _TextColumn(missing, has_thousands=has_thousands)).add(column)
     notices = [
-        Notice("missing_marks", f"{count:,} cells that spell a missing value were read as such", name)
+        Notice(
+            "missing_marks",
+            f"{counted(count, 'cell')} spelling a missing value {'was' if count == 1 else 'were'} read as such",
+            name,
+        )
         for name, count in marked.items()
     ]
     for name, text in columns.items():
@@ -303,7 +307,8 @@ class _TextColumn:
         style = min(near, key=lambda each: each.word_count)
         word, count = max(style.words.items(), key=lambda item: (item[1], item[0]))
         what = "dates" if style.name in _DATES else "numbers"
-        message = f"holds {what} and {style.word_count:,} words, such as {word!r} ({count:,}), and was read as text"
+        words = counted(style.word_count, "word")
+        message = f"holds {what} and {words}, such as {word!r} ({count:,}), and was read as text"
         return [("words_in_text", f"{message}; name the words as missing values (missing, --missing) if they are that")]
 
     def _decided(self) -> tuple[_Style | None, str, str]:

@@ -312,8 +312,10 @@ def test_later_deliveries_fit_if_they_hold_the_same_words() -> None:
 
 def test_labels_of_many_numbers_are_classes_if_declared() -> None:
     frame = pd.DataFrame({"x": np.arange(3_000) % 7, "y": np.arange(3_000) % 300})
-    with pytest.raises(InputError, match="looks continuous"):
+    with pytest.raises(InputError, match='label_kind="classes"'):
         condense(frame, label="y", rows=300)
+    with pytest.raises(InputError, match="Both ratio and rows"):
+        condense(frame, label="y", rows=300, ratio=0.5)
     assert len(condense(frame, label="y", rows=300, label_kind="classes").classes) == 300
     with pytest.raises(InputError, match="auto, classes"):
         condense(frame, label="y", rows=300, label_kind="number")
