@@ -271,7 +271,7 @@ def test_moments_with_a_zone_are_numbers_in_every_source(tmp_path: Path, name: s
     when = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(np.arange(300) * 7, "h")
     text = when.strftime("%Y-%m-%dT%H:%M:%SZ")
     frame = pd.DataFrame({"when": when if name == "t.parquet" else text, "y": np.where(np.arange(300) % 2, "a", "b")})
-    write = {"t.csv": frame.to_csv, "t.jsonl": frame.to_json, "t.parquet": frame.to_parquet}[name]
+    write: Any = {"t.csv": frame.to_csv, "t.jsonl": frame.to_json, "t.parquet": frame.to_parquet}[name]
     write(tmp_path / name, **({"orient": "records", "lines": True} if name == "t.jsonl" else {"index": False}))
     table = learn_table(Blocks.of_source(tmp_path / name), label="y")
     assert table.roles["when"].role == "numeric"
