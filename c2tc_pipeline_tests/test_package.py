@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,8 @@ for command in commands:
     except SystemExit as end:
         print(end.code)
 for mistake in [{'label': 'incom'}, {'ratio': 2}, {'rows': 0}, {'roles': {'age': 'colour'}}, {'allocation': 'fair'},
-                {'strings': 'guess'}, {'gamma': 3}, {'random_state': -1}, {'data': 'none.csv'}, {'data': 7}]:
+                {'strings': 'guess'}, {'gamma': 3}, {'random_state': -1}, {'data': 'none.csv'}, {'data': 7},
+                {'rows': 4}]:
     try:
         condense(**{'data': source, 'label': 'income', **mistake})
     except InputError:
@@ -143,6 +145,17 @@ print([name for name in ('torch', 'sklearn', 'dagster', 'matplotlib') if name in
 def test_mistakes_are_reported_before_the_heavy_imports(tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     people.write_text("age,income\n1,a\n2,b\n3,a\n", encoding="utf-8")
+    wrong = {
+        "one_class": "x,y\n1,a\n2,a\n",
+        "no_label": "x,y\n1,\n2,\n",
+        "header": "x,y\n",
+        "label_only": "y\na\nb\n",
+        "ragged": "x,y\n1,a\n2,b,c\n",
+        "latin": "x,y\n1,a\n2,caf\u00e9\n",
+        "continuous": "x,y\n" + "".join(f"{row % 7},{row / 3}\n" for row in range(300)),
+    }
+    for name, content in wrong.items():
+        (tmp_path / f"{name}.csv").write_text(content, encoding="latin-1")
     catalogue = tmp_path / "catalog.yaml"
     catalogue.write_text("tables: {people: {source: people.csv, label: incom}}", encoding="utf-8")
     table, named = f"condense {people} --out small", f"condense --catalogue {catalogue} --out small"
@@ -150,6 +163,10 @@ def test_mistakes_are_reported_before_the_heavy_imports(tmp_path: Path) -> None:
         "condense none.csv --label income --out small",
         f"{table} --label incom",
         *(f"{table} --label income {option}" for option in ("--ratio 2", "--rows 0", "--gamma 3", "--role age=colour")),
+        *(f"{table} --label income {option}" for option in ("--rows 1", "--rows 100000")),
+        *(f"condense {tmp_path / name}.csv --label y --out small" for name in wrong),
+        "bench nosuch",
+        *([f"{table} --label income --device cuda"] if version("torch").endswith("+cpu") else []),
         *(f"{table} --label income {option}" for option in ("--role aeg=code", "--engine spark", f"--out {people}")),
         f"{table} --label income --representative medoid --min-rows-per-condensed-row 3",
         *(f"{named} --table {name}" for name in ("people", "persons")),
@@ -164,7 +181,7 @@ def test_mistakes_are_reported_before_the_heavy_imports(tmp_path: Path) -> None:
     ]
     printed = run_python(MISTAKES, str(people), json.dumps(commands)).splitlines()
     assert printed[-1] == "[]"
-    assert [line for line in printed if line.isdigit()] == ["2"] * (len(commands) + 10)
+    assert [line for line in printed if line.isdigit()] == ["2"] * (len(commands) + 11)
 
 
 def test_public_names() -> None:

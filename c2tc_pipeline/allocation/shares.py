@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 from c2tc_pipeline.allocation.optimal import dual_bound
 from c2tc_pipeline.allocation.problem import Allocation, AllocationProblem, TraceStep
 from c2tc_pipeline.common.defaults import checked_ratio
+from c2tc_pipeline.common.errors import InputError
 
 
 def budget_for_ratio(ratio: float, rows: int, classes: int) -> int:
     """Return the number of condensed rows for a ratio: ``max(C, round(r N))``."""
     return min(max(classes, round(checked_ratio(ratio) * rows)), rows)
+
+
+def checked_budget(ratio: float, rows: int | None, n: int, classes: int) -> int:
+    """Return how many condensed rows there will be, and refuse what can't be."""
+    if rows is None:
+        return budget_for_ratio(ratio, n, classes)
+    if not isinstance(rows, Integral) or not classes <= rows <= n:
+        raise InputError(
+            f"A budget of {rows} condensed rows does not fit: it must be an integer, at least "
+            f"{classes}, the number of classes, and at most {n}, the number of rows."
+        )
+    return int(rows)
 
 
 def proportional_counts(shares: np.ndarray, budget: int, upper: np.ndarray) -> np.ndarray:

@@ -106,6 +106,11 @@ def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **
     if name is None:
         _list()
         return
+    if name not in _OWN:
+        from c2tc_pipeline.bench.experiments import experiment_path
+
+        # Before the heavy imports.
+        experiment_path(name)
     allowed = _OWN.get(name, set(options) - (_OWN[SPEED] | _OWN[SCALE]) | {"tables", "seeds"})
     for option, value in options.items():
         if option not in allowed and value not in (None, False, ()):
@@ -125,7 +130,8 @@ def bench(name: str | None, data: Path | None, out: Path | None, quiet: bool, **
 
 
 def _list() -> None:
-    from c2tc_pipeline.bench.experiments.grid import experiment_names, load_experiment
+    from c2tc_pipeline.bench.experiments import experiment_names
+    from c2tc_pipeline.bench.experiments.grid import load_experiment
 
     for name in experiment_names():
         experiment = load_experiment(name)

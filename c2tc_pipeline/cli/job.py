@@ -1,23 +1,24 @@
-"""Directories of ``c2tc condense``: condense one table from its source into one, and forget source rows in one."""
+"""Directories of ``c2tc condense``: condense one table from its source into one, and forget source rows in one.
+
+Mistakes in the table are reported before scikit-learn and torch are imported, which takes seconds.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from c2tc_pipeline.allocation.shares import checked_budget
 from c2tc_pipeline.clustering.engines import open_engine
-from c2tc_pipeline.common.devices import resolve_device
+from c2tc_pipeline.common.devices import check_device, resolve_device
 from c2tc_pipeline.common.errors import InputError, closest
 from c2tc_pipeline.common.stages import Listener, StageClock
-from c2tc_pipeline.condensation.expand import expanded_frame
-from c2tc_pipeline.condensation.forget import Forgotten, forget_rows
-from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
-from c2tc_pipeline.condensation.table import ARTEFACT_KIND, CondensedTable, StoredMembership
+from c2tc_pipeline.condensation import ARTEFACT_KIND
 from c2tc_pipeline.evaluation.row_worth import SCORES_NAME, class_means, mean_scores, row_worth
-from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
 from c2tc_pipeline.reports.verdict import verdict
 from c2tc_pipeline.sources.addresses import SHOWN_STANDARD_INPUT
 from c2tc_pipeline.storage.artefact import check_target, publish_directory, read_manifest
@@ -27,6 +28,10 @@ from c2tc_pipeline.tables.blocks import Blocks
 from c2tc_pipeline.tables.kinds import to_text
 from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline.tables.table import learn_described
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.condensation.forget import Forgotten
+    from c2tc_pipeline.condensation.table import CondensedTable
 
 SPLIT_NAME = "split.parquet"
 
@@ -51,16 +56,23 @@ def condense_to_directory(
     """
     check_target(out, kind=ARTEFACT_KIND, replace=True)
     # A device that is not there and a cluster that can't be reached are errors before the table is read.
-    resolve_device(spec.settings.device)
+    check_device(spec.settings.device)
     with open_engine(spec.settings.engine):
         pass
     clock = StageClock(listener)
     with clock.stage("read"):
         blocks = Blocks.of_source(spec.source)
-    encoder, condenser = make_encoder(spec, cache_dir=cache_dir), make_condenser(spec, ratio, cache_dir=cache_dir)
-    condenser.set_params(rows=rows)
     with clock.stage("prepare"):
         table = learn_described(blocks, spec, spec.split if split else None)
+    checked_budget(ratio, rows, int(table.class_rows.sum()), len(table.classes))
+
+    from c2tc_pipeline.condensation.steps import condense_table, make_condenser, make_encoder, refuse_repeated
+    from c2tc_pipeline.condensation.table import StoredMembership
+    from c2tc_pipeline.evaluation.scores import Trials, rows_to_score, score_rows
+
+    resolve_device(spec.settings.device)
+    encoder, condenser = make_encoder(spec, cache_dir=cache_dir), make_condenser(spec, ratio, cache_dir=cache_dir)
+    condenser.set_params(rows=rows)
     small, encoded = condense_table(
         table, encoder, condenser, name=name, clock=clock, min_category_rows=spec.settings.min_category_rows
     )
@@ -105,6 +117,9 @@ def condense_to_directory(
 
 def expand_to_file(directory: Path, out: Path, *, rows: int | None, space: str, class_mix: str, seed: int) -> int:
     """Draw rows from a stored condensed table into a Parquet file, all or nothing; return how many there are."""
+    from c2tc_pipeline.condensation.expand import expanded_frame
+    from c2tc_pipeline.condensation.table import CondensedTable
+
     table = CondensedTable.load(directory)
     drawn = expanded_frame(table, rows, space=space, class_mix=class_mix, random_state=seed)
     private = out.with_name(f".{out.name}.{os.getpid()}.partial")
@@ -124,7 +139,10 @@ def forget_in_directory(
 
     ``wanted`` are the ids by their line in the file ``ids``.
     """
-    # Read first: a directory that appears in its place later is not replaced.
+    from c2tc_pipeline.condensation.forget import forget_rows
+    from c2tc_pipeline.condensation.table import CondensedTable
+
+    # Before the table is read: whatever comes in its place from here on is not what is replaced.
     manifest = read_manifest(directory)
     check_target(directory, kind=ARTEFACT_KIND, replace=True)
     table = CondensedTable.load(directory)

@@ -60,6 +60,18 @@ class _Group(click.Group):
             _fail(f"{error.strerror or error}" + (f": {error.filename!r}" if error.filename else ""), 1)
 
 
+def _ratio(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """Return a ratio, which may be written in percent."""
+    if value is None:
+        return None
+    try:
+        number = float(value.removesuffix("%"))
+    except ValueError:
+        example = value.replace(",", ".") if "," in value else "0.01 or 1%"
+        raise InputError(f"--ratio {value!r} is not a number; write it as {example}.") from None
+    return number / 100 if value.endswith("%") else number
+
+
 def _fail(message: str, code: int) -> None:
     click.echo(f"Error: {message}", err=True)
     sys.exit(code)
@@ -93,7 +105,9 @@ for _command in (run, ui, expand, forget, verify, gc):
     show_envvar=True,
 )
 @click.option("--label", help="The column to predict.")
-@click.option("--ratio", type=float, help="Condensed rows as a share of the rows, in (0, 1].  [default: 0.01]")
+@click.option(
+    "--ratio", callback=_ratio, help="Condensed rows as a share of the rows, such as 0.01 or 1%.  [default: 0.01]"
+)
 @click.option("--rows", type=int, help="Condensed rows in all, instead of --ratio.")
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to write; replaced if c2tc made it."
@@ -144,9 +158,7 @@ for _command in (run, ui, expand, forget, verify, gc):
     is_flag=True,
     help="Test models trained on the condensed, a random and the whole table; needs --split.",
 )
-@click.option(
-    "--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Trials of each for --evaluate."
-)
+@click.option("--seeds", type=click.IntRange(1, 100), help="Trials of each for --evaluate.  [default: 3]")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed gives the same table.  [default: 0]")
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where heavy work runs.  [default: auto]"
@@ -171,7 +183,7 @@ def condense(
     split: bool,
     group_duplicates: bool,
     evaluate: bool,
-    seeds: int,
+    seeds: int | None,
     seed: int | None,
     cache_dir: Path | None,
     no_cache: bool,
@@ -201,6 +213,8 @@ def condense(
         check_engine(str(choices["engine"]))
     if evaluate and not (split or group_duplicates):
         raise InputError("--evaluate tests on rows that nothing else has seen; add --split, which keeps some aside.")
+    if seeds is not None and not evaluate:
+        raise InputError("--seeds is the number of trials of --evaluate; add that, or leave --seeds out.")
     changes: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if rows is not None:
         check_rows(rows)
@@ -229,7 +243,6 @@ def condense(
 
     from c2tc_pipeline.cli.job import condense_to_directory
     from c2tc_pipeline.cli.terminal import StageBars, print_summary
-    from c2tc_pipeline.condensation.table import read_summary
     from c2tc_pipeline.sources.addresses import open_source
     from c2tc_pipeline.storage.cache import default_cache_directory
 
@@ -241,11 +254,13 @@ def condense(
             ratio=spec.ratios[0] if ratio is None else ratio,
             rows=rows,
             split=split or group_duplicates,
-            trials=seeds if evaluate else 0,
+            trials=(seeds or 3) if evaluate else 0,
             cache_dir=None if no_cache else cache_dir or default_cache_directory(),
             listener=bars,
         )
     if as_json:
+        from c2tc_pipeline.condensation.table import read_summary
+
         # Without characters that a terminal or a pipe may not be able to take.
         click.echo(json.dumps(read_summary(out), indent=2))
     elif not quiet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from c2tc_pipeline.common import defaults
-from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.common.errors import InputError, counted
 
 if TYPE_CHECKING:
     from c2tc_pipeline.storage.maintenance import Leftover
@@ -157,14 +158,14 @@ def forget(directory: Path, ids: Path, key: str | None, source: str | None, as_j
         click.echo(f"No condensed row of {directory} stands for any of these rows; nothing was changed.")
         return
     click.echo(
-        f"Forgot {_counted(found.rows, 'source row')} of {directory}: {_counted(found.recomputed, 'condensed row')} "
+        f"Forgot {counted(found.rows, 'source row')} of {directory}: {counted(found.recomputed, 'condensed row')} "
         f"computed again, {found.disappeared} gone, {found.merged} merged; {len(found.table)} are left."
     )
     if found.strings_removed:
-        click.echo(f"Removed from the encoder: {_counted(found.strings_removed, 'string')} that no remaining row has.")
+        click.echo(f"Removed from the encoder: {counted(found.strings_removed, 'string')} that no remaining row has.")
     stays = "scales, class shares and network weights"
     if found.strings_kept:
-        stays += f", and {_counted(found.strings_kept, 'string')} that the codes of other rows depend on"
+        stays += f", and {counted(found.strings_kept, 'string')} that the codes of other rows depend on"
     click.echo(f"What the encoder learnt from the rows stays: {stays}. To be rid of that, condense anew without them.")
 
 
@@ -206,6 +207,13 @@ def expand(directory: Path, rows: int | None, out: Path, space: str, class_mix: 
         raise InputError(f"Output {str(out)!r} exists; choose another name or remove it.")
     if not out.parent.is_dir():
         raise InputError(f"Output {str(out)!r} can't be made: there is no folder {str(out.parent)!r}; create it.")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError:
+        raise InputError(
+            f"Output {str(out)!r} can't be made: its folder may not be written to; choose another."
+        ) from None
 
     from c2tc_pipeline.cli.job import expand_to_file
 
@@ -236,10 +244,6 @@ def read_ids(path: Path) -> dict[int, str]:
     if not found:
         raise InputError(f"The file {path} holds no id; write one per line.")
     return found
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _open_store(storage: str) -> ArtefactStore:

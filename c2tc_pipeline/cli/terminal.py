@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
@@ -11,10 +11,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from c2tc_pipeline.condensation.table import CondensedTable
 from c2tc_pipeline.evaluation.row_worth import COMPARED_SETS
 from c2tc_pipeline.reports import wording
 from c2tc_pipeline.reports.verdict import NOT_EVALUATED, learner_name, weak_references, worth_number
+
+if TYPE_CHECKING:
+    from c2tc_pipeline.condensation.table import CondensedTable
 
 # More classes than this are summed up in one last line.
 _CLASSES_SHOWN = 20

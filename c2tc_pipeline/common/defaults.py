@@ -20,6 +20,7 @@ DAGSTER_HOME = Path("runs") / "dagster"
 RESULTS = Path("runs") / "results"
 BENCH = Path("runs") / "bench"
 
+DEFAULT_RATIO = 0.01
 STRING_ENCODINGS = ("auto", "similarity", "target")
 SCALINGS = ("quantile", "minmax")
 REPRESENTATIVES = ("centroid", "medoid")

@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TypeVar
 
+from c2tc_pipeline.common.defaults import check_choice
 from c2tc_pipeline.common.errors import InputError
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+_NOT_AVAILABLE = "Device {!r} was asked for but is not available; use 'auto' or 'cpu'."
 LOCAL_ENGINE = "local"
 _DASK_ADDRESS = re.compile(r"(dask|tcp|tls)://([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
 # Numbers of parts into which a batch is cut, one after the other.
@@ -25,10 +28,16 @@ _SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory
 Result = TypeVar("Result")
 
 
+def check_device(device: str) -> None:
+    """Refuse an unknown device, and one that this build of torch lacks; torch is not imported."""
+    check_choice("Device", device, DEVICES)
+    if device == "cuda" and version("torch").endswith("+cpu"):
+        raise InputError(_NOT_AVAILABLE.format(device))
+
+
 def resolve_device(device: str) -> str:
     """Turn a device setting into a device that exists here."""
-    if device not in DEVICES:
-        raise InputError(f"Device {device!r} is unknown; choose one of: {', '.join(DEVICES)}.")
+    check_choice("Device", device, DEVICES)
     if device == "cpu":
         return device
     # torch takes seconds to import; a setting of "cpu" should not pay for it.
@@ -42,7 +51,7 @@ def resolve_device(device: str) -> str:
     if device == "auto":
         return available[0] if available else "cpu"
     if device not in available:
-        raise InputError(f"Device {device!r} was asked for but is not available; use 'auto' or 'cpu'.")
+        raise InputError(_NOT_AVAILABLE.format(device))
     return device
 
 

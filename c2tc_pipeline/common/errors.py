@@ -50,7 +50,7 @@ def closest(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     by_folded = {candidate.casefold().strip(): candidate for candidate in reversed(names)}
-    close = difflib.get_close_matches(name.casefold().strip(), list(by_folded), n=3, cutoff=0.7)
+    close = difflib.get_close_matches(name.casefold().strip(), list(by_folded), n=3, cutoff=0.65)
     if close:
         return "did you mean " + " or ".join(repr(by_folded[folded]) for folded in close)
     if not names:
@@ -58,6 +58,15 @@ def closest(name: str, known: Iterable[str]) -> str:
     listed = ", ".join(repr(candidate) for candidate in names[:_MAX_LISTED])
     more = len(names) - _MAX_LISTED
     return f"choose one of: {listed}" + (f" and {more} more" if more > 0 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "cell"), counted(2_000, "cell")
+    ('1 cell', '2,000 cells')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from c2tc_pipeline.allocation import Allocator, make_allocator
+from c2tc_pipeline.allocation.shares import checked_budget
 from c2tc_pipeline.common.defaults import (
+    DEFAULT_RATIO,
     REPRESENTATIVES,
     SCALINGS,
     STRING_ENCODINGS,
@@ -24,7 +26,7 @@ from c2tc_pipeline.common.defaults import (
     check_rows,
     checked_ratio,
 )
-from c2tc_pipeline.common.devices import DEVICES, check_engine
+from c2tc_pipeline.common.devices import check_device, check_engine
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.seeds import RandomStateLike, seed_of
 from c2tc_pipeline.common.stages import Listener, StageClock
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 def condense(
     data: Any,
     label: str,
-    ratio: float = 0.01,
+    ratio: float = DEFAULT_RATIO,
     *,
     rows: int | None = None,
     roles: Mapping[str, Role | str] | None = None,
@@ -143,10 +145,12 @@ def condense(
         checked_ratio(ratio)
     else:
         check_rows(rows)
+        if ratio != DEFAULT_RATIO:
+            raise InputError("Both ratio and rows are given; choose one of them.")
     check_choice("String encoding", strings, STRING_ENCODINGS)
     check_choice("Numeric scaling", numeric, SCALINGS)
     check_choice("Representative", representative, REPRESENTATIVES)
-    check_choice("Device", device, DEVICES)
+    check_device(device)
     make_allocator(allocation)
     check_gamma(gamma)
     check_min_rows(min_rows_per_condensed_row, representative)
@@ -171,6 +175,7 @@ def condense(
         table = learn_table(blocks, label=label, roles=roles, missing=missing, label_kind=label_kind)
         if validation is not None:
             table = with_validation(table, as_pandas(validation, "The validation table")[0])
+    checked_budget(ratio, rows, int(table.class_rows.sum()), len(table.classes))
 
     from sklearn.base import clone
 

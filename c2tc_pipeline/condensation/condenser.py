@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from c2tc_pipeline.allocation import Allocator
+from c2tc_pipeline.allocation.shares import checked_budget
 from c2tc_pipeline.clustering.rows import RowSource
 from c2tc_pipeline.common.defaults import (
     REPRESENTATIVES,
@@ -42,7 +43,6 @@ from c2tc_pipeline.condensation.plan import (
 )
 from c2tc_pipeline.condensation.sampler import (
     TagsOfSampler,
-    checked_budget,
     like_labels,
     like_rows,
     numbers_and_classes,

@@ -20,11 +20,11 @@ from c2tc_pipeline.allocation.shares import proportional_counts
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.common.optimisers import one_thread
 from c2tc_pipeline.common.seeds import RandomStateLike, generator_of
-from c2tc_pipeline.condensation.members import in_own_units
+from c2tc_pipeline.condensation.members import are_days, in_own_units, whole_days
 from c2tc_pipeline.condensation.spread import Spread, weight_column
 from c2tc_pipeline.encoding.numeric import MissingMark
 from c2tc_pipeline.tables.frames import decimal_places, in_type
-from c2tc_pipeline.tables.kinds import Kind
+from c2tc_pipeline.tables.kinds import Kind, to_numbers
 
 if TYPE_CHECKING:
     from c2tc_pipeline.condensation.table import CondensedTable
@@ -215,6 +215,8 @@ def _in_original_columns(
             found = numbers[name]
             if Kind(kinds[name]) is Kind.INTEGER:
                 found = np.round(found)
+            if Kind(kinds[name]) is Kind.MOMENT and are_days(to_numbers(own).values.to_numpy()):
+                found = whole_days(found)
             drawn_values = in_own_units(found, own, Kind(kinds[name]), decimal_places(own))
             # Equal numbers stay what they are: decoding would round them.
             repeated = own.iloc[drawn].reset_index(drop=True)

@@ -198,6 +198,7 @@ class Votes(NamedTuple):
     counts: np.ndarray
 
 
+_SECONDS_OF_DAY = 86_400
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -224,6 +225,7 @@ class ColumnSummary:
         self._gathered = MemberMeans(size) if column.role is Role.NUMERIC else MemberVotes(size)
         self._decimal_places: int | None = None
         self._present: pd.Series[Any] | None = None
+        self._are_days = kind is Kind.MOMENT
 
     def form(self, series: pd.Series[Any]) -> pd.Series[Any]:
         """Return cells as they are shown: those of mixed types as text."""
@@ -236,6 +238,7 @@ class ColumnSummary:
             self._decimal_places = max(found, default=None)
             if self._present is None and series.dtype == object and series.notna().any():
                 self._present = series.dropna().iloc[:1]
+            self._are_days = self._are_days and are_days(to_numbers(series).values.to_numpy())
         self._gathered.add(self.form(series), members, member_rows)
 
     def values(self, example: pd.Series[Any], min_category_rows: int = 1, min_rows: int = 1) -> pd.Series[Any]:
@@ -245,7 +248,9 @@ class ColumnSummary:
         means = self._gathered.means(min_rows)
         if self._kind is Kind.INTEGER:
             means = np.round(means)
-        # The type of Python objects is known from a value only.
+        if self._are_days:
+            means = whole_days(means)
+        # Of Python's objects only a value tells the type.
         like = example if self._present is None else self._present
         return in_own_units(means, like, self._kind, self._decimal_places)
 
@@ -258,6 +263,16 @@ class ColumnSummary:
         """Return the votes of a column of categories."""
         assert isinstance(self._gathered, MemberVotes)
         return self._gathered.votes(self.form(example))
+
+
+def are_days(seconds: np.ndarray) -> bool:
+    """Return whether moments are days without a time."""
+    return bool((np.mod(seconds[~np.isnan(seconds)], _SECONDS_OF_DAY) == 0).all())
+
+
+def whole_days(seconds: np.ndarray) -> np.ndarray:
+    """Round moments to days."""
+    return np.round(seconds / _SECONDS_OF_DAY) * _SECONDS_OF_DAY
 
 
 def in_own_units(means: np.ndarray, series: pd.Series[Any], kind: Kind, places: int | None = None) -> pd.Series[Any]:

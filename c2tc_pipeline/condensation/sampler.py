@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,8 @@ from sklearn.utils import InputTags, Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from c2tc_pipeline.allocation.shares import budget_for_ratio
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.condensation.clusters import ClassOrder
-
-
-def checked_budget(ratio: float, rows: int | None, n: int, classes: int) -> int:
-    """Return the number of condensed rows; raise InputError if it is impossible."""
-    if rows is None:
-        return budget_for_ratio(ratio, n, classes)
-    if not isinstance(rows, Integral) or not classes <= rows <= n:
-        raise InputError(
-            f"A budget of {rows} condensed rows does not fit: it must be an integer, at least "
-            f"{classes}, the number of classes, and at most {n}, the number of rows."
-        )
-    return int(rows)
 
 
 def refuse_one_class(by_class: ClassOrder) -> None:

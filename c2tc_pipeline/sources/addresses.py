@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from c2tc_pipeline.common.errors import InputError, Notice
 from c2tc_pipeline.sources import packed
 from c2tc_pipeline.sources.columnar import ArrowSource, ParquetSource
-from c2tc_pipeline.sources.csv_files import CsvSource
+from c2tc_pipeline.sources.csv_files import CsvSource, find_dialect
 from c2tc_pipeline.sources.database_files import DatabaseFile, DuckdbSource, SqliteSource
 from c2tc_pipeline.sources.excel import ExcelSource
 from c2tc_pipeline.sources.json_lines import JsonLinesSource
@@ -54,6 +54,12 @@ SOURCES: list[type[Source]] = [
 ]
 """Kinds of sources; the first one that accepts an address opens it."""
 
+# Text that is no table, and what to do about it.
+_NO_TABLES = {
+    rb"(?i)(\xef\xbb\xbf)?\s*<(!doctype html|html)": "an HTML page; give the address of the file itself",
+    rb"(\xef\xbb\xbf)?\s*\[\s*(\{|\Z)": "a JSON array; write one object a line, as JSON lines",
+}
+
 STANDARD_INPUT = "-"
 SHOWN_STANDARD_INPUT = "standard input"
 
@@ -61,8 +67,8 @@ SHOWN_STANDARD_INPUT = "standard input"
 def open_source(address: str | Path) -> Source:
     """Return the source at an address; its rows are not read yet.
 
-    Endpoints and credentials come from the environment. A local file whose content is of another kind than its name
-    says is read as what it is. An address of no known kind, or with a password, is an InputError.
+    Endpoints and credentials come from the environment. A file, local or on the web, whose content is of another kind
+    than its name says is read by its content. An address of no known kind, or with a password, is an InputError.
 
     Examples
     --------
@@ -84,12 +90,11 @@ def open_source(address: str | Path) -> Source:
         return _of_folder(location)
     if named is None:
         found = _by_content(location)
-        if found is not None or location.scheme in WEB_SCHEMES:
+        if found is not None or location.scheme in WEB_SCHEMES or _is_delimited(location, location.start()):
             return found or CsvSource(location)
-        location.start()  # Refuses a file that does not exist.
         endings = ", ".join(ending for kind in SOURCES for ending in kind.endings)
         raise InputError(f"The kind of file {location} is not known; give one whose name ends in one of: {endings}.")
-    if location.scheme != "file":
+    if location.scheme not in ("file", *WEB_SCHEMES):
         return named
     found = _by_content(location, expected=type(named))
     if found is None:
@@ -114,10 +119,27 @@ def _by_content(location: Location, expected: type[Source] | None = None) -> Sou
             fitting = [kind for kind in kinds if kind.signature and re.match(kind.signature, inner)]
             if not fitting and expected not in kinds:
                 fitting = [CsvSource]
-    except InputError:
+        is_binary = expected is not None and expected.signature != b"" and not expected.may_be_packed
+        if not fitting and is_binary and _is_delimited(location, start):
+            fitting = [CsvSource]
+    except (InputError, ConnectionError):
         # The error is reported when the file is read.
         return None
+    if not fitting and (expected is None or expected.may_be_packed):
+        for signature, problem in _NO_TABLES.items():
+            if re.match(signature, start):
+                raise InputError(f"The source {location} is {problem}.")
     return None if not fitting or expected in fitting else fitting[0].of_file(location)
+
+
+def _is_delimited(location: Location, start: bytes) -> bool:
+    """Return whether a file is text in several columns."""
+    if b"\0" in start or re.match(rb"\s*[{<]", start):
+        return False
+    try:
+        return len(find_dialect(location).names) > 1
+    except InputError:
+        return False
 
 
 def _of_folder(location: Location) -> Source:

@@ -57,7 +57,7 @@ class CsvSource(FileSource):
         import pyarrow as pa
 
         dialects = [find_dialect(part.location) for part in parts]
-        decided = [TextColumn(dialects[0].delimiter) for _ in columns]
+        decided = [TextColumn() for _ in columns]
         kept: list[tuple[int, pa.RecordBatch]] | None = []
         size = 0
         with ExitStack() as held:
@@ -162,7 +162,8 @@ def find_dialect(location: Location) -> Dialect:
             sample += stream.read(LONGEST_ROW - len(sample))
     text = sample.decode("utf-8-sig", errors="replace")
     if not text.strip():
-        raise InputError(f"The file {location} is empty; give a CSV file with a header and rows.")
+        shown = location if location.shown else f"file {location}"
+        raise InputError(f"The {shown} is empty; give a CSV file with a header and rows.")
     # With the wrong delimiter a header of thousands of columns is one field.
     with _fields_of_any_length():
         candidates = [(delimiter, *_first_rows(text, delimiter, is_whole, location)) for delimiter in DELIMITERS]

@@ -100,8 +100,11 @@ class Location:
 
     def start(self) -> bytes:
         """Return the first bytes of the file."""
-        with self.open() as file:
-            return file.read(START_BYTES)
+        if self.scheme == "file":
+            with self.open() as file:
+                return file.read(START_BYTES)
+        with self._translated(), self._filesystem().open(self.path, "rb") as remote:
+            return bytes(remote.read(START_BYTES))
 
     def version(self) -> str:
         """Return a version of the file: its size, then locally its time and inode, on S3 its ETag.
@@ -225,7 +228,10 @@ def web_errors(shown: str) -> Iterator[None]:
             raise InputError(f"The server refused {shown} (status {status}); check the address.") from None
         if status in (404, 410):
             raise
-        raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}).") from None
+        check = (
+            "the certificate of the server" if "Certificate" in type(cause).__name__ else "the address and the network"
+        )
+        raise ConnectionError(f"{shown} could not be reached ({type(cause).__name__}); check {check}.") from None
 
 
 def is_file_address(address: str) -> bool:

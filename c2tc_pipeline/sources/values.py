@@ -36,7 +36,6 @@ class CellType(StrEnum):
     BOOLEAN = "boolean"
     INTEGER = "integer"
     NUMBER = "number"
-    DECIMAL_COMMA = "decimal comma"
     DATETIME = "datetime"
     ZONED_DATETIME = "zoned datetime"
     BYTES = "bytes"
@@ -51,7 +50,6 @@ class CellType(StrEnum):
             CellType.BOOLEAN: pa.bool_(),
             CellType.INTEGER: pa.int64(),
             CellType.NUMBER: pa.float64(),
-            CellType.DECIMAL_COMMA: pa.float64(),
             CellType.DATETIME: pa.timestamp("us"),
             CellType.ZONED_DATETIME: pa.timestamp("us", "UTC"),
             CellType.BYTES: pa.binary(),
@@ -64,8 +62,10 @@ _PATTERNS = {
     # No leading zeros: 00501 is a postcode and would become 501.
     CellType.INTEGER: r"^[+-]?(0|[1-9][0-9]*)$",
     CellType.NUMBER: r"^[+-]?((((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)|(?i:inf|infinity))$",
-    CellType.DECIMAL_COMMA: r"^[+-]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(\.[0-9]{3})+)(,[0-9]+)?$",
     CellType.DATETIME: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$",
+    CellType.ZONED_DATETIME: (
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+    ),
 }
 
 # In this order, since a bool is an int.
@@ -81,14 +81,15 @@ _PYTHON_TYPES: tuple[tuple[tuple[type, ...], CellType], ...] = (
 class TextColumn:
     """Decides the type of a column of text, batch by batch, and converts its cells.
 
-    In this order: true/false, 64-bit integers, numbers, ISO dates and times, text. Larger integers stay text, since a
-    float would change them. Where fields are not separated by commas, 1.234,5 is a number.
+    In this order: true/false, 64-bit integers, numbers, ISO dates and times without a zone or all with one, text.
+    Larger integers stay text, since a float would change them. Numbers with separators stay text here;
+    :mod:`c2tc_pipeline.tables.readings` decides them.
     """
 
-    def __init__(self, delimiter: str = ",") -> None:
-        self._possible = [kind for kind in _PATTERNS if kind is not CellType.DECIMAL_COMMA or delimiter != ","]
-        # Cells may match a pattern and still be invalid: too large for 64 bits, or the 31st of June.
-        self._convertible = {CellType.INTEGER: True, CellType.DATETIME: True}
+    def __init__(self) -> None:
+        self._possible = list(_PATTERNS)
+        # Cells may match a pattern and still be no value: too large for 64 bits, or the 31st of June.
+        self._convertible = {CellType.INTEGER: True, CellType.DATETIME: True, CellType.ZONED_DATETIME: True}
         self._is_empty = True
 
     def add(self, text: pa.Array) -> None:
@@ -139,11 +140,9 @@ def _converted(trimmed: pa.Array, kind: CellType) -> pa.Array:
 
     if kind is CellType.BOOLEAN:
         return pc.equal(pc.ascii_lower(trimmed), "true")
-    if kind is CellType.DATETIME:
+    if kind in (CellType.DATETIME, CellType.ZONED_DATETIME):
         return pc.cast(trimmed, kind.arrow)
     unsigned = pc.ascii_ltrim(trimmed, characters="+")
-    if kind is CellType.DECIMAL_COMMA:
-        unsigned = pc.replace_substring(pc.replace_substring(unsigned, ".", ""), ",", ".")
     return pc.cast(unsigned, kind.arrow)
 
 

@@ -115,7 +115,7 @@ def _check_locked(target: Path, *, kind: str, replace: bool, instead_of: Mapping
             f"Output directory {str(target)!r} holds {unknown[0]!r}, which c2tc did not write; move it away first."
         )
     if not replace:
-        raise FileExistsError(f"{str(target)!r} is published already.")
+        raise FileExistsError(f"{str(target)!r} is published already; choose another path, or give replace=True.")
 
 
 def read_manifest(directory: str | Path) -> dict[str, Any]:

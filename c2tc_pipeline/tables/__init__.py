@@ -3,5 +3,5 @@
 Nothing here knows about encoding or clustering.
 """
 
-PREPARATION_VERSION = 3
+PREPARATION_VERSION = 4
 """Raise it when the same source gives other values, roles or reasons, classes, schema or split."""

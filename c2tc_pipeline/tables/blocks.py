@@ -87,7 +87,7 @@ class Blocks:
         notices = []
         if renamed:
             listed = ", ".join(repr(name) for name in renamed[:5]) + (", ..." if len(renamed) > 5 else "")
-            text = f"{len(renamed)} column names that were not text now are: {listed}"
+            text = f"{len(renamed)} column names that were not text now are: {listed}; rename those of other rows alike"
             notices = [Notice("renamed_columns", text)]
             frame = frame.set_axis(names, axis="columns")
         return cls(names, frame=in_one_piece(frame.set_axis(pd.RangeIndex(len(frame)))), notices=notices)

@@ -75,7 +75,7 @@ def load_catalogue(path: str | Path) -> Catalogue:
     if str(path) == PAPER and not path.exists():
         path = Path(__file__).with_name("paper.yaml")
     if not path.exists():
-        raise InputError(f"There is no catalogue {str(path)!r}; name yours with --catalogue.")
+        raise InputError(f"There is no catalogue {str(path)!r}; check its path.")
     content = load_yaml(path)
     if not isinstance(content, dict) or set(content) != {"tables"} or not isinstance(content["tables"], dict):
         raise InputError(f"The catalogue {path} must have one key, 'tables', with a description under each name.")

@@ -94,13 +94,14 @@ class LabelGatherer:
         if not self._is_classes and _looks_continuous(kind, classes, rows):
             raise InputError(
                 f"Label column {name!r} looks continuous, with {classes} different values in {rows} rows; "
-                "choose a label with classes, group its values into classes first, or declare it "
-                "with the kind of label 'classes'."
+                "choose a label with classes, group its values into classes first, or declare it by "
+                'label_kind="classes" (--label-kind classes).'
             )
         sorted_values, numbers = np.unique(values.to_numpy(), return_inverse=True)
-        # A type of all labels that holds more than their values, such as a category with its order, is kept.
+        # A type of all labels that holds more than their values, such as a category with its order, is kept, and so are
+        # floats.
         (dtype, *others) = self._dtypes
-        if others or not pd.api.types.is_extension_array_dtype(dtype):
+        if others or not (pd.api.types.is_extension_array_dtype(dtype) or pd.api.types.is_float_dtype(dtype)):
             dtype = values.dtype
         return LabelClasses(sorted_values, np.bincount(numbers, self._counts).astype(np.int64), numbers, dtype)
 

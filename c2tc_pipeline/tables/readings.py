@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as dtypes
 
-from c2tc_pipeline.common.errors import Notice
+from c2tc_pipeline.common.errors import Notice, counted
 from c2tc_pipeline.sources.values import MISSING_SPELLINGS
 from c2tc_pipeline.tables.kinds import Kind, column_kind, joined_kind, to_text
 
@@ -34,8 +34,11 @@ _INT64 = np.iinfo(np.int64)
 
 _GAP = "[ \u00a0\u202f'\u2019]"
 _POINT_GROUPS = r"(?:[1-9][0-9]{0,2}(?:\.[0-9]{3})+|0|[1-9][0-9]*)"
-_COMMA_GROUPS = _POINT_GROUPS.replace(r"\.", ",")
+# In India the groups before the last have two digits.
+_COMMA_GROUPS = rf"(?:[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}|{_POINT_GROUPS.replace('.', ',')})"
 _GAP_GROUPS = _POINT_GROUPS.replace(r"\.", _GAP)
+_DAY = "[0-9]{4}(?:-[0-9]{2}-|/[0-9]{2}/)[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
 # No leading zeros, as in CSV: 00501 is a postcode. In this order: where several fit, the first is taken.
 _STYLES = {
     "plain": r"(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
@@ -43,15 +46,31 @@ _STYLES = {
     "1.234,5": rf"{_POINT_GROUPS}(?:,[0-9]+)?",
     "1 234.5": rf"{_GAP_GROUPS}(?:\.[0-9]+)?",
     "1 234,5": rf"{_GAP_GROUPS}(?:,[0-9]+)?",
-    "date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?",
+    "date": rf"{_DAY}(?:[ T]{_TIME})?",
+    "zoned date": rf"{_DAY}[ T]{_TIME}(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)",
+    "1/2/2000": r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}(?:,? [0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?: ?[AaPp][Mm])?)?",
 }
-# In 1,234 the comma may come before thousands or before decimals.
+# Dates that are read, with their time zone, and dates of which the month may come first or second.
+_ZONES = {"date": None, "zoned date": "UTC"}
+_IN_ANY_ORDER = "1/2/2000"
+_DATES = (*_ZONES, _IN_ANY_ORDER)
+# Currencies whose point comes before decimals.
+_POINT_CURRENCIES = frozenset({"$", "US$", "£", "USD", "GBP"})
+# In 1,234 the comma may come before thousands or before decimals, and so may the point in 1.234.
 _AMBIGUOUS = {"1,234.5", "1.234,5"}
 _INTEGER = r"^[+-]?[0-9]+$"
 # A sign, and a currency before or after the number or a percent sign after it.
-_MONEY = "[$\u00a2-\u00a5\u20a0-\u20c0]|USD|EUR|GBP|CHF|JPY"
-_HAS_UNIT = rf"^[+-]?\s*(?:{_MONEY})|(?:{_MONEY}|%)$"
-_PARTS = rf"(?s)^(?P<sign>[+-]?)\s*(?P<before>{_MONEY})?\s*(?P<second>[+-]?)(?P<body>.*?)\s*(?P<after>{_MONEY}|%)?$"
+_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|BRL|CAD|AUD|NZD|MXN|ZAR|SEK|NOK|DKK|PLN|CZK|HUF"
+_MONEY = f"[A-Z]{{0,2}}[$]|[\u00a2-\u00a5\u20a0-\u20c0]|{_CODES}|kr|z\u0142|K\u010d"
+_BLANKS = "[\\s\u00a0\u202f]*"
+_HAS_UNIT = rf"^[+-]?{_BLANKS}(?:{_MONEY})|(?:{_MONEY}|%)$"
+_PARTS = (
+    rf"(?s)^(?P<sign>[+-]?){_BLANKS}(?P<before>{_MONEY})?{_BLANKS}(?P<second>[+-]?)(?P<body>.*?){_BLANKS}"
+    rf"(?P<after>{_MONEY}|%)?$"
+)
+_MINUS = "\u2212"
+# How accountants write a negative number.
+_IN_PARENTHESES = r"^\(([^()+-]*)\)$"
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,7 @@ class TextReading:
         values = _values(pc.if_else(fits, bodies, pa.scalar(None, pa.string())), self.style, self.integers)
         refused = np.flatnonzero(pc.fill_null(pc.invert(fits), False).to_numpy(zero_copy_only=False))
         if len(refused):
-            numbers = values if self.style != "date" else pc.divide(pc.cast(values, pa.int64()), 1e6)
+            numbers = values if self.style not in _DATES else pc.divide(pc.cast(values, pa.int64()), 1e6)
             found = pd.Series(numbers.to_pandas(), index=series.index, name=series.name, dtype=object)
             found.iloc[refused] = trimmed.take(pa.array(refused)).to_pylist()
             return found
@@ -194,7 +213,11 @@ def gather_readings(
                 has_thousands = given.get(name) in ("numeric", "code")
                 columns.setdefault(name, _TextColumn(missing, has_thousands=has_thousands)).add(column)
     notices = [
-        Notice("missing_marks", f"{count:,} cells that spell a missing value were read as such", name)
+        Notice(
+            "missing_marks",
+            f"{counted(count, 'cell')} spelling a missing value {'was' if count == 1 else 'were'} read as such",
+            name,
+        )
         for name, count in marked.items()
     ]
     for name, text in columns.items():
@@ -242,29 +265,36 @@ class _TextColumn:
 
     def reading(self) -> TextReading | None:
         """Return how the column is read; None for text."""
-        style, _ = self._decided()
+        style = self._decided()[0]
         return None if style is None else style.reading()
 
     def messages(self, *, is_marked: bool) -> list[tuple[str, str]]:
         """Return kinds and texts of notices."""
-        style, ambiguous = self._decided()
+        style, doubt, example = self._decided()
         if style is None:
-            if not ambiguous:
+            if doubt == "signs":
+                message = f"holds numbers with different signs, {example}, and was read as text"
+                return [("mixed_signs", f"{message}; write all with one sign")]
+            if doubt == "order":
+                message = f"looks like dates of which day and month may be either, such as {example!r}, and was read as"
+                return [("ambiguous_dates", f"{message} text; write dates as 2022-12-31")]
+            if doubt != "separator":
                 return self._nearly_numbers()
-            message = f"holds numbers that can be read in two ways, such as {ambiguous!r}, and was read as text"
+            message = f"holds numbers that can be read in two ways, such as {example!r}, and was read as text"
             advice = "give it the role numeric if separators come before thousands, or write all in one way"
             return [("ambiguous_numbers", f"{message}; {advice}")]
         messages = []
-        what = "dates" if style.name == "date" else "numbers"
+        what = "dates" if style.name in _DATES else "numbers"
         if style.words:
             listed = ", ".join(f"{word!r} ({count:,})" for word, count in sorted(style.words.items()))
             text = f"holds {what} and a few words, which were read as missing values: {listed}"
             messages.append(("words_among_numbers", text))
         if style.example:
             value = style.reading().read(pd.Series([style.example], dtype="str"), ()).iloc[0]
-            messages.append(
-                ("number_format", f"holds numbers such as {style.example!r}, which was read as {value:.15g}")
-            )
+            message = f"holds numbers such as {style.example!r}, which was read as {value:.15g}"
+            if doubt == "thousands":
+                message += f" (the {'comma' if style.name[1] == ',' else 'point'} as a separator of thousands)"
+            messages.append(("number_format", message))
         elif not (style.words or is_marked):
             text = f"holds {what} as text, which were read as {what}; give it the role string to keep the text"
             messages.append((f"{what}_as_text", text))
@@ -278,28 +308,40 @@ class _TextColumn:
             return []
         style = min(near, key=lambda each: each.word_count)
         word, count = max(style.words.items(), key=lambda item: (item[1], item[0]))
-        what = "dates" if style.name == "date" else "numbers"
-        message = f"holds {what} and {style.word_count:,} words, such as {word!r} ({count:,}), and was read as text"
+        what = "dates" if style.name in _DATES else "numbers"
+        words = counted(style.word_count, "word")
+        message = f"holds {what} and {words}, such as {word!r} ({count:,}), and was read as text"
         return [("words_in_text", f"{message}; name the words as missing values (missing, --missing) if they are that")]
 
-    def _decided(self) -> tuple[_Style | None, str]:
-        """Return the style of the cells, None for text, and a cell that can be read in two ways."""
+    def _decided(self) -> tuple[_Style | None, str, str]:
+        """Return the style of the cells, None for text, what was in doubt, and cells that show it.
+
+        In doubt may be the order of day and month, which sign counts, and whether ``1,234`` has decimals, or ``1.234``
+        beside a currency. Where each such cell has groups of three digits they are thousands; a single cell without a
+        currency does not tell.
+        """
         if self._kind not in (Kind.EMPTY, Kind.TEXT, Kind.MIXED):
-            return None, ""
-        fitting = [style for style in self._styles.values() if style.fits(self._cells)]
-        fewest = min((style.word_count for style in fitting), default=0)
-        best = [style for style in fitting if style.word_count == fewest]
+            return None, "", ""
+        fitting = {style.name: style for style in self._styles.values() if style.fits(self._cells)}
+        fewest = min((style.word_count for style in fitting.values()), default=0)
+        best = [style for style in fitting.values() if style.word_count == fewest]
         if not best:
-            return None, ""
-        is_ambiguous = best[0].name != "plain" and {style.name for style in best} >= _AMBIGUOUS
-        if is_ambiguous and not self._has_thousands:
-            # If other cells are plain numbers, those with separators count as words.
-            best, ambiguous = [style for style in fitting if style.name == "plain"], best[0].example
-            if not best:
-                return None, ambiguous
-        if best[0].has_several_signs:
-            return None, best[0].example
-        return best[0], ""
+            return None, "", ""
+        decided, doubt, names = best[0], "", {style.name for style in best}
+        if decided.name == _IN_ANY_ORDER:
+            return None, "order", decided.example
+        comma, point = self._styles["1,234.5"], self._styles["1.234,5"]
+        if decided.name != "plain" and names >= {comma.name, point.name} and not self._has_thousands:
+            is_told = not point.separated and (comma.separated > 1 or comma.has_currency)
+            if not is_told and "plain" not in fitting:
+                return None, "separator", decided.example
+            # Where others are plain, the one with a separator is a word.
+            decided, doubt = (comma, "thousands") if is_told else (fitting["plain"], "")
+        elif decided.name == "plain" and point.name in names and point.separated and point.has_comma_currency:
+            decided, doubt = point, "thousands"
+        if decided.has_several_signs:
+            return None, "signs", decided.several_signs
+        return decided, doubt, decided.example
 
 
 class _Style:
@@ -310,7 +352,8 @@ class _Style:
         self.words: Counter[str] = Counter()
         self.example = ""
         self.is_possible = True
-        self._signs: set[str] = set()
+        self.separated = 0
+        self._signs: dict[str, str] = {}
         self._integers = True
 
     def add(self, texts: pa.Array, signs: pa.Array, bodies: pa.Array, counts: np.ndarray) -> None:
@@ -333,10 +376,17 @@ class _Style:
         # Digits alone are a code with leading zeros, or a number that a float would change.
         is_code = bool(pc.any(pc.match_substring_regex(others, _INTEGER)).as_py())
         self.is_possible = len(self.words) <= MAX_WORDS and not is_code
-        if self.name == "date" or not self.is_possible:
+        if self.name == _IN_ANY_ORDER:
+            self.example = max(self.example, pc.max(texts.filter(fits)).as_py() or "")
+        if self.name in _DATES or not self.is_possible:
             return
         self._integers = self._integers and bool(pc.all(integers.filter(fits)).as_py() is not False)
-        self._signs |= set(pc.unique(signs.filter(fits)).to_pylist())
+        for sign in pc.unique(signs.filter(fits)).to_pylist():
+            first = pc.min(texts.filter(pc.and_(fits, pc.equal(signs, sign)))).as_py()
+            self._signs[sign] = min(self._signs.get(sign, first), first)
+        if self.name in _AMBIGUOUS:
+            is_separated = pc.and_(fits, pc.match_substring(bodies, self.name[1]))
+            self.separated += int(counts[is_separated.to_numpy(zero_copy_only=False)].sum())
         written = texts.filter(pc.and_(fits, pc.not_equal(_plain(bodies, self.name), texts)))
         # The longest, whatever the order of the rows.
         self.example = max([self.example, *written.to_pylist()], key=lambda text: (len(text), text))
@@ -349,7 +399,23 @@ class _Style:
     @property
     def has_several_signs(self) -> bool:
         """Whether different cells have different signs; a currency may be left out."""
-        return len(self._signs - {""}) > 1 or self._signs == {"", "%"}
+        return len(self._signs.keys() - {""}) > 1 or self._signs.keys() == {"", "%"}
+
+    @property
+    def several_signs(self) -> str:
+        """Cells with two different signs, for a message."""
+        first, *others = (repr(text) for _, text in sorted(self._signs.items()))
+        return f"such as {first} beside {others[-1]}"
+
+    @property
+    def has_currency(self) -> bool:
+        """Whether some cell has a currency beside its number."""
+        return bool(self._signs.keys() - {"", "%"})
+
+    @property
+    def has_comma_currency(self) -> bool:
+        """Whether some cell has a currency that is not written with a decimal point, as dollars and pounds are."""
+        return bool(self._signs.keys() - {"", "%", *_POINT_CURRENCIES})
 
     def fits(self, cells: int) -> bool:
         """Whether all of this many cells but a few words are written in this style."""
@@ -357,7 +423,7 @@ class _Style:
 
     def reading(self) -> TextReading:
         """Return how cells of this style are read."""
-        integers = self.name != "date" and self._integers
+        integers = self.name not in _DATES and self._integers
         return TextReading(self.name, max(self._signs, default=""), tuple(sorted(self.words)), integers)
 
 
@@ -391,6 +457,7 @@ def _without_units(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     import pyarrow.compute as pc
 
     none = pa.repeat("", len(texts))
+    texts = pc.replace_substring_regex(pc.replace_substring(texts, _MINUS, "-"), _IN_PARENTHESES, r"-\1")
     if not pc.any(pc.match_substring_regex(texts, _HAS_UNIT)).as_py():
         return none, texts
     found = pc.extract_regex(texts, _PARTS)
@@ -407,25 +474,25 @@ def _matches(bodies: pa.Array, style: str) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    sign = "" if style == "date" else "[+-]?"
+    sign = "" if style in _DATES else "[+-]?"
     fits = pc.match_substring_regex(bodies, f"^{sign}(?:{_STYLES[style]})$")
-    if style != "date":
+    if style not in _ZONES:
         return fits
     dates = bodies.filter(fits)
     try:
-        pc.cast(dates, pa.timestamp("us"))
+        _values(dates, style, False)
     except pa.ArrowInvalid:
         # The 31st of June.
-        wrong = [text for text in dates.to_pylist() if not _is_date(text)]
+        wrong = [text for text in dates.to_pylist() if not _is_date(text, style)]
         fits = pc.and_(fits, pc.invert(pc.is_in(bodies, value_set=pa.array(wrong, pa.string()))))
     return fits
 
 
-def _is_date(text: str) -> bool:
+def _is_date(text: str, style: str) -> bool:
     import pyarrow as pa
 
     try:
-        pa.scalar(text).cast(pa.timestamp("us"))
+        _values(pa.array([text]), style, False)
     except pa.ArrowInvalid:
         return False
     return True
@@ -435,7 +502,7 @@ def _plain(bodies: pa.Array, style: str) -> pa.Array:
     """Return numbers as Python writes them."""
     import pyarrow.compute as pc
 
-    if style in ("plain", "date"):
+    if style == "plain" or style in _DATES:
         return bodies
     thousands, decimal = re.escape(style[1]) if style[1] != " " else _GAP, style[-2]
     return pc.replace_substring(pc.replace_substring_regex(bodies, thousands, ""), decimal, ".")
@@ -466,7 +533,7 @@ def _values(bodies: pa.Array, style: str, integers: bool) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if style == "date":
-        return pc.cast(bodies, pa.timestamp("us"))
+    if style in _DATES:
+        return pc.cast(pc.replace_substring(bodies, "/", "-"), pa.timestamp("us", _ZONES[style]))
     unsigned = pc.utf8_ltrim(_plain(bodies, style), characters="+")
     return pc.cast(unsigned, pa.int64() if integers else pa.float64())

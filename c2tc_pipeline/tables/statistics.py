@@ -251,7 +251,10 @@ def column_notices(statistics: TableStatistics, given: Mapping[str, Role | str])
             notices.append(Notice("identifier_column", message, name))
     for name, role in statistics.roles.items():
         if role.role is Role.STRING and statistics.kinds[name] is Kind.MIXED:
-            notices.append(Notice("mixed_types", "holds values of several types and was read as strings", name))
+            message = (
+                "holds values of several types, or of one that is no text, number or date, and was read as strings"
+            )
+            notices.append(Notice("mixed_types", message, name))
     return notices
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from c2tc_pipeline.common.defaults import check_columns
-from c2tc_pipeline.common.errors import InputError, Notice
+from c2tc_pipeline.common.errors import InputError, Notice, counted
 from c2tc_pipeline.sources.values import ValuesHash
 from c2tc_pipeline.storage.manifest import hash_array, hash_json
 from c2tc_pipeline.storage.parquet import read_parquet, write_parquet
@@ -49,7 +49,7 @@ class Table:
     >>> frame = pd.DataFrame({"version": [1, 1, 1], "age": [31, 45, 28], "y": ["no", "yes", None]})
     >>> table = learn_table(Blocks.of_frame(frame), label="y")
     >>> table.statistics.kept, table.codes.tolist(), [str(notice) for notice in table.notices][:1]
-    (['age'], [0, 1, -1], ["Column 'y': 1 rows without a label were left out"])
+    (['age'], [0, 1, -1], ["Column 'y': 1 row without a label was left out"])
     """
 
     blocks: Blocks
@@ -187,8 +187,9 @@ def learn_table(
     labelled = appearance != _NO_LABEL
     if not len(appearance):
         raise InputError(NO_ROWS)
-    if not labelled.all():
-        notices.append(Notice("missing_labels", f"{int((~labelled).sum())} rows without a label were left out", label))
+    if unlabelled := int((~labelled).sum()):
+        without = f"{counted(unlabelled, 'row')} without a label {'was' if unlabelled == 1 else 'were'} left out"
+        notices.append(Notice("missing_labels", without, label))
     classes = gatherer.classes(notices)
     codes = np.append(classes.numbers, _NO_LABEL).astype(np.int32)[appearance]
     sides = np.where(labelled, 0, _NO_LABEL).astype(np.int8)

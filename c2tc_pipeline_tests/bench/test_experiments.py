@@ -14,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c2tc_pipeline.bench import job as experiment_job
-from c2tc_pipeline.bench.experiments import cells
+from c2tc_pipeline.bench.experiments import cells, experiment_names
 from c2tc_pipeline.bench.experiments.cells import ClassMix, Group, condense_split, run_group
 from c2tc_pipeline.bench.experiments.grid import (
     PAPER_TABLES,
     Contender,
     Experiment,
-    experiment_names,
     load_experiment,
 )
 from c2tc_pipeline.bench.experiments.runner import COLUMNS, run_experiment

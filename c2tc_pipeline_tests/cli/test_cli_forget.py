@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from c2tc_pipeline import CondensedTable
 from c2tc_pipeline.cli import job
 from c2tc_pipeline.cli.main import main
+from c2tc_pipeline.condensation.forget import forget_rows
 from c2tc_pipeline.reports import html
 from c2tc_pipeline_tests.cli.test_cli_mistakes import assert_refused
 from c2tc_pipeline_tests.condensation.test_forget import check_forgotten
@@ -64,7 +65,7 @@ def test_rows_by_position(run: Run, small: None) -> None:
     assert after.summary["repeated_rows"]["total"] >= after.summary["singletons"]
     assert set(before.summary) <= set(after.summary)
     frame = pd.read_csv("people.csv", parse_dates=["since"])
-    found = job.forget_rows(before, frame, np.array([3, 77, 150]))
+    found = forget_rows(before, frame, np.array([3, 77, 150]))
     check_forgotten(before, frame, [3, 77, 150], found)
     pd.testing.assert_frame_equal(found.table.X, after.X)
     pd.testing.assert_frame_equal(found.table.membership, after.membership)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import c2tc_pipeline.reports.html
@@ -65,7 +67,7 @@ TABLES = {
 
 @pytest.mark.parametrize("case", [*FILES, *TABLES])
 def test_bad_tables(run: Run, people: Path, case: str) -> None:
-    split = ["--split"] if case in ("one class", "infinities") else []
+    split = ["--split"] if case in ("one class", "all labels missing", "infinities") else []
     if case in FILES:
         arguments, mentioned = FILES[case]
     else:
@@ -80,13 +82,17 @@ def test_bad_tables(run: Run, people: Path, case: str) -> None:
     [
         ("--ratio 1.5", "atio is 1.5"),
         ("--ratio little", "'little'"),
+        ("--ratio 0,01", "0.01"),
+        ("--ratio 200%", "2"),
+        ("--split --seeds 3", "--evaluate"),
         ("--rows 2", "at least 3"),
         ("--rows 301", "at most 300"),
         ("--ratio 0.1 --rows 9", "--rows"),
         ("--evaluate", "--split"),
         ("--split --evaluate --seeds 0", "0"),
         ("--role age=colour", "'colour'"),
-        ("--role aeg=code", "'aeg'"),
+        ("--role aeg=code", "'age'"),
+        ("--role outcome=code", "label"),
         ("--role age", "COLUMN=ROLE"),
         ("--role job=numeric", "'job'"),
         ("--gamma high", "gamma"),
@@ -108,6 +114,34 @@ def test_bad_options(run: Run, people: Path, options: str, mentioned: str, monke
 def test_missing_arguments(run: Run, people: Path) -> None:
     assert_refused(run, ["condense", str(people), "--label", "outcome"], "--out")
     assert_refused(run, ["condense", "--out", "small"], "FILE")
+
+
+def test_a_ratio_in_percent(run: Run, people: Path) -> None:
+    arguments = ["condense", str(people), "--label", "outcome", "--quiet", "--no-cache"]
+    for out, ratio in (("share", "0.05"), ("percent", "5%")):
+        assert run(*arguments, "--out", out, "--ratio", ratio).exit_code == 0
+    first, second = (pd.read_parquet(f"{out}/condensed.parquet") for out in ("share", "percent"))
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_a_folder_that_may_not_be_written_to_is_noticed_before_rows_are_drawn(
+    run: Run, people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("condense", str(people), "--label", "outcome", "--out", "small", "--no-cache").exit_code == 0
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    # A superuser may write everywhere.
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert_refused(run, ["expand", "small", "--out", "train.parquet"], "'train.parquet'")
+
+
+def test_an_unknown_catalogue_is_named_without_options_of_other_commands(run: Run) -> None:
+    result = run("tables", "none.yaml")
+    assert result.exit_code == 2
+    assert "none.yaml" in result.stderr
+    assert "--catalogue" not in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])

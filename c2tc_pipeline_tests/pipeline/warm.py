@@ -15,6 +15,8 @@ from c2tc_pipeline.pipeline.instance import open_instance
 for name in (
     "c2tc_pipeline.cli.job",
     "c2tc_pipeline.clustering.kernels",
+    "c2tc_pipeline.condensation.steps",
+    "c2tc_pipeline.evaluation.scores",
     "c2tc_pipeline.evaluation.models.sklearn_models",
     "c2tc_pipeline_tests.pipeline.faulty_definitions",
     "matplotlib.backends.backend_agg",

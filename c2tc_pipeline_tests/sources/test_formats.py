@@ -123,6 +123,9 @@ FORMATS: dict[str, Writer] = {
     "excel named csv": lambda frame, here: renamed(FORMATS["excel"](frame, here), "t.csv"),
     "jsonl named csv": lambda frame, here: renamed(FORMATS["jsonl"](frame, here), "t.csv"),
     "arrow named parquet": lambda frame, here: renamed(FORMATS["arrow"](frame, here), "t.parquet"),
+    "csv named parquet": lambda frame, here: renamed(FORMATS["csv"](frame, here), "t.parquet"),
+    "csv with another ending": lambda frame, here: renamed(FORMATS["csv"](frame, here), "t.CSV2"),
+    "csv without an ending": lambda frame, here: renamed(FORMATS["tsv"](frame, here), "nameless"),
     "csv named csv.gz": lambda frame, here: renamed(FORMATS["csv"](frame, here), "t.csv.gz"),
 }
 
@@ -239,6 +242,9 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "a truncated Arrow file": ("t.feather", arrow_bytes(a=list(range(999)))[:-300], "not a whole Arrow"),
     "an empty Arrow file": ("t.arrow", b"", "not a whole Arrow"),
     "Arrow text that is none": ("t.arrow", arrow_bytes(a=["xxxx"]).replace(b"xxxx", b"\xff\xfexx"), "Column 'a'"),
+    "a page": ("t.csv", b"\n<!DOCTYPE HTML>\n<p>a, b</p>\n", "an HTML page; give the address of the file"),
+    "an array of objects": ("t.json", b'[{"a": 1, "b": 2}, {"a": 2, "b": 3}]', "a JSON array; write one object a line"),
+    "an array of lines": ("t.jsonl", b'[\n{"a": 1},\n{"a": 2}]', "a JSON array; write one object a line"),
     "no table": ("t.xyz", b"hello", "kind of file .* not known"),
 }
 
@@ -329,6 +335,11 @@ def test_files_on_the_web(tmp_path: Path, web: str) -> None:
     (tmp_path / "download").write_bytes((tmp_path / "t.parquet").read_bytes())
     pd.testing.assert_frame_equal(read_table(f"{web}/download?id=5&token=abc"), frame)
     assert "abc" not in open_source(f"{web}/download?id=5&token=abc").shown
+    (tmp_path / "named.csv").write_bytes((tmp_path / "t.parquet").read_bytes())
+    (tmp_path / "t.xml").write_bytes(b"<html><body>a, b</body></html>")
+    pd.testing.assert_frame_equal(read_table(f"{web}/named.csv"), frame)
+    with pytest.raises(InputError, match=r"t\.xml is an HTML page"):
+        read_table(f"{web}/t.xml")
     version = open_source(f"{web}/t.csv.gz").version()
     assert version == open_source(f"{web}/t.csv.gz").version()
     to_packed(b"a,b\n1,2\n", tmp_path / "t.csv.gz")

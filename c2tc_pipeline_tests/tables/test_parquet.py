@@ -64,7 +64,7 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
     lambda content: content[:3],
     lambda content: content[:50],
     lambda content: content[:-1],
-    lambda content: b"a,b\n1,2\n" * 20,
+    lambda content: b"neither Parquet nor a table\n" * 20,
     lambda content: content[:20_000] + b"flip" + content[20_004:],
 ]
 

@@ -57,18 +57,46 @@ MANY = [str(number) for number in range(1, 2_001)]
         (["1.234,5", "12", "-0,5"], "float64", [1234.5, 12, -0.5], ["number_format"]),
         (["1 234", "12", "1\u202f234\u00a0567"], "int64", [1234, 12, 1234567], ["number_format"]),
         (["1'234.5", "12"], "float64", [1234.5, 12], ["number_format"]),
-        (["1,234", "12,500"], "str", ["1,234", "12,500"], ["ambiguous_numbers"]),
+        (["1,234", "12,500"], "int64", [1234, 12500], ["number_format"]),
+        (["12,500", "3"], "str", ["12,500", "3"], ["ambiguous_numbers"]),
+        (["1,234", "12,500", "1.234"], "str", ["1,234", "12,500", "1.234"], ["ambiguous_numbers"]),
+        (["$1,234", "$12,500", "$3"], "int64", [1234, 12500, 3], ["number_format"]),
+        (["$12,500", "$3"], "int64", [12500, 3], ["number_format"]),
+        (["1.234 €", "12.500 €", "3 €"], "int64", [1234, 12500, 3], ["number_format"]),
+        (["12.500 €", "3.50 €"], "float64", [12.5, 3.5], ["number_format"]),
+        (["76.690", "12.500", "3"], "float64", [76.69, 12.5, 3], ["numbers_as_text"]),
+        ([*MANY, *["12,500"] * 3], "int64", [*range(1, 2_001), *[12500] * 3], ["number_format"]),
+        ([f"{n:,}" for n in range(900, 1_200)], "int64", list(range(900, 1_200)), ["number_format"]),
+        (["R$ 1.234,50", "R$ 3,00"], "float64", [1234.5, 3], ["number_format"]),
+        (["US$ 1,234", "US$ 3"], "int64", [1234, 3], ["number_format"]),
+        (["1 234,50 kr", "3,00 kr"], "float64", [1234.5, 3], ["number_format"]),
+        (["1\u00a0234,50\u00a0zł", "3 zł"], "float64", [1234.5, 3], ["number_format"]),
+        (["₹1,23,456", "₹3"], "int64", [123456, 3], ["number_format"]),
+        (["(1,234.50)", "($7.25)", "12"], "float64", [-1234.5, -7.25, 12], ["number_format"]),
+        (["\u22125", "$\u22127", "7"], "int64", [-5, -7, 7], ["number_format"]),
+        (["(cook)", "(nurse)"], "str", ["(cook)", "(nurse)"], []),
         (["1,234", "0,500"], "float64", [1.234, 0.5], ["number_format"]),
         (["1,234", "1,234,567"], "int64", [1234, 1234567], ["number_format"]),
         (["12,34", "1,234"], "float64", [12.34, 1.234], ["number_format"]),
         ([*MANY, "1,234"], "Int64", [*range(1, 2_001), NA], ["words_among_numbers"]),
         (["$5", "-$1,000.25", "$-7", "3"], "float64", [5, -1000.25, -7, 3], ["number_format"]),
         (["5 EUR", "1.000,50 EUR"], "float64", [5, 1000.5], ["number_format"]),
-        (["$5", "€5"], "str", ["$5", "€5"], ["ambiguous_numbers"]),
+        (["$5", "€5"], "str", ["$5", "€5"], ["mixed_signs"]),
         (["5%", "-7.5 %"], "float64", [5, -7.5], ["number_format"]),
-        (["5%", "7"], "str", ["5%", "7"], ["ambiguous_numbers"]),
+        (["5%", "7"], "str", ["5%", "7"], ["mixed_signs"]),
         (["2020-01-01", "2020-02-29 12:30"], "datetime64[us]", ["2020-01-01", "2020-02-29 12:30"], ["dates_as_text"]),
         (["2020-01-01", "2020-02-31"], "str", ["2020-01-01", "2020-02-31"], []),
+        (["2022/01/31", "2022/02/01 10:30"], "datetime64[us]", ["2022-01-31", "2022-02-01 10:30"], ["dates_as_text"]),
+        (
+            ["2024-01-01T10:00:00Z", "2024-01-01T10:00:00.5+01:00", "2024-01-01 10:00-0230"],
+            "datetime64[us, UTC]",
+            ["2024-01-01T10:00Z", "2024-01-01T09:00:00.5Z", "2024-01-01T12:30Z"],
+            ["dates_as_text"],
+        ),
+        (["2024-01-01T10:00Z", "2024-01-01"], "str", ["2024-01-01T10:00Z", "2024-01-01"], []),
+        (["2024-02-31T10:00Z", "2024-01-01T10:00Z"], "str", ["2024-02-31T10:00Z", "2024-01-01T10:00Z"], []),
+        (["31.12.2022", "01.02.2023"], "str", ["31.12.2022", "01.02.2023"], ["ambiguous_dates"]),
+        (["12/31/2022 9:30 PM", "1/2/2023"], "str", ["12/31/2022 9:30 PM", "1/2/2023"], ["ambiguous_dates"]),
         (["cook", "NA", "N/A", " NA"], "str", ["cook", NA, NA, " NA"], ["missing_marks"]),
         (["inf", "1"], "str", ["inf", "1"], []),
         (["0x1F", "1_000", "1e", "--1"], "str", ["0x1F", "1_000", "1e", "--1"], []),
@@ -108,7 +136,7 @@ def test_other_columns_and_words_of_the_user(
 
 
 def test_roles_of_the_user_decide() -> None:
-    assert read(["1,234", "12,500"], x="numeric")[0].tolist() == [1234, 12500]
+    assert read(["1,234", "125"], x="numeric")[0].tolist() == [1234, 125]
     assert read(["1.234,5", "12,500"], x="numeric")[0].tolist() == [1234.5, 12.5]
     for role in ("string", "drop"):
         assert read(["1", "2", "NA"], x=role)[0].astype(object).tolist()[:2] == ["1", "2"]
@@ -198,6 +226,41 @@ def test_new_rows_and_files_are_read_as_when_it_was_fitted(tmp_path: Path) -> No
     assert kept.original["age"].dtype == "str"
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", None])
+def test_the_delimiter_says_nothing_about_the_numbers(tmp_path: Path, delimiter: str | None) -> None:
+    rows = np.arange(40)
+    frame = pd.DataFrame(
+        {
+            "salary": [f"{950 + 500 * row:,}" for row in rows],
+            "share": [f"{row},5" for row in rows],
+            "price": [f"{row + 1}.234,50" for row in rows],
+            "km": [f"{row + 0.69:.3f}" for row in rows],
+            "y": np.where(rows % 2, "a", "b"),
+        }
+    )
+    path = tmp_path / ("t.csv" if delimiter else "t.parquet")
+    frame.to_csv(path, index=False, sep=delimiter) if delimiter else frame.to_parquet(path)
+    found = learn_table(Blocks.of_source(path), label="y")
+    read = found.read("train")
+    assert read["salary"].tolist() == (950 + 500 * rows).tolist()
+    assert read["share"].tolist() == (rows + 0.5).tolist()
+    assert read["price"].tolist() == (1000 * rows + 1234.5).tolist()
+    assert read["km"].tolist() == [float(cell) for cell in frame["km"]]
+    assert {notice.column for notice in found.notices if notice.kind == "number_format"} >= {"salary", "share"}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_moments_with_a_zone_are_numbers_in_every_source(tmp_path: Path, name: str) -> None:
+    when = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(np.arange(300) * 7, "h")
+    text = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    frame = pd.DataFrame({"when": when if name == "t.parquet" else text, "y": np.where(np.arange(300) % 2, "a", "b")})
+    write: Any = {"t.csv": frame.to_csv, "t.jsonl": frame.to_json, "t.parquet": frame.to_parquet}[name]
+    write(tmp_path / name, **({"orient": "records", "lines": True} if name == "t.jsonl" else {"index": False}))
+    table = learn_table(Blocks.of_source(tmp_path / name), label="y")
+    assert table.roles["when"].role == "numeric"
+    assert (table.read("train")["when"] == when).all()
+
+
 def test_tables_larger_than_memory_are_read_alike(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people().to_csv(tmp_path / "t.csv", index=False)
     people().to_parquet(tmp_path / "t.parquet")
@@ -232,8 +295,10 @@ def test_later_deliveries_fit_if_they_hold_the_same_words() -> None:
 
 def test_labels_of_many_numbers_are_classes_if_declared() -> None:
     frame = pd.DataFrame({"x": np.arange(3_000) % 7, "y": np.arange(3_000) % 300})
-    with pytest.raises(InputError, match="looks continuous"):
+    with pytest.raises(InputError, match='label_kind="classes"'):
         condense(frame, label="y", rows=300)
+    with pytest.raises(InputError, match="Both ratio and rows"):
+        condense(frame, label="y", rows=300, ratio=0.5)
     assert len(condense(frame, label="y", rows=300, label_kind="classes").classes) == 300
     with pytest.raises(InputError, match="auto, classes"):
         condense(frame, label="y", rows=300, label_kind="number")

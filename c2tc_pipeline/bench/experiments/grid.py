@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_validator, model_validator
 
+from c2tc_pipeline.bench.experiments import experiment_path
 from c2tc_pipeline.bench.experiments.spaces import ORIGINAL, SPACES
 from c2tc_pipeline.bench.rivals import COSTLY, RIVALS, SAME_CLASSES
 from c2tc_pipeline.common.defaults import CATALOGUE
@@ -27,7 +28,6 @@ from c2tc_pipeline.evaluation.training import RECIPES
 from c2tc_pipeline.tables.catalogue import load_catalogue, load_yaml
 from c2tc_pipeline.tables.spec import Ratio, TableSpec
 
-GRIDS = Path(__file__).parent / "grids"
 PAPER_TABLES = Path(__file__).parent / "paper_tables.yaml"
 PAPER_NUMBERS = Path(__file__).parent / "paper_numbers.csv"
 TUNING_TABLES = ("departures", "adult", "electricity", "diabetes130us", "covertype")
@@ -260,11 +260,6 @@ class Experiment(_Part):
         return _validated({**self.model_dump(), **changes}, f"The experiment {self.name!r}")
 
 
-def experiment_names() -> list[str]:
-    """Return the names of the experiments that come with the package."""
-    return sorted(path.stem for path in GRIDS.glob("*.yaml"))
-
-
 def load_experiment(name: str) -> Experiment:
     """Read an experiment of the package by its name, or one of your own from a YAML file.
 
@@ -273,11 +268,7 @@ def load_experiment(name: str) -> Experiment:
     >>> load_experiment("overall").ratios
     (0.01, 0.001, 0.0001)
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
-    if not path.is_file():
-        raise InputError(
-            f"There is no experiment {name!r}; {closest(name, experiment_names())}, or give a YAML file of your own."
-        )
+    path = experiment_path(name)
     content = load_yaml(path)
     if not isinstance(content, dict):
         raise InputError(f"The experiment {path} must be a mapping of fields; see those that come with the package.")

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
-from c2tc_pipeline.allocation.shares import proportional_counts
+from c2tc_pipeline.allocation.shares import checked_budget, proportional_counts
 from c2tc_pipeline.condensation.clusters import ClassOrder
 from c2tc_pipeline.condensation.sampler import (
-    checked_budget,
     like_labels,
     like_rows,
     numbers_and_classes,

@@ -122,7 +122,7 @@ def make_schema(folder: Path) -> None:
 
 
 def make_experiments(folder: Path) -> None:
-    from c2tc_pipeline.bench.experiments.grid import GRIDS
+    from c2tc_pipeline.bench.experiments import GRIDS
 
     for path in GRIDS.glob("*.yaml"):
         shutil.copy(path, folder)
