@@ -1,14 +1,20 @@
-"""The pipeline left to itself: with its sensors on, the real daemon makes what is to be made, and nothing else."""
+"""A day in the life of the pipeline: the real daemon makes what is to be made, and nothing else, whatever happens.
+
+The tests are the events of one day, in their order. Between them no run is left.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import dagster as dg
+import psutil
 import pytest
 
+from c2tc_pipeline.pipeline.jobs import UNFINISHED
 from c2tc_pipeline.pipeline.sensors import AUTOMATION_SENSOR as SENSOR_NAME
 from c2tc_pipeline.pipeline.versioning import TableStep
+from c2tc_pipeline.storage.maintenance import verify_store
 from c2tc_pipeline_tests.pipeline.live import TABLE, Site, Webhook, running_webhook
 from c2tc_pipeline_tests.tools.made_tables import mixed_table
 
@@ -30,7 +36,7 @@ def site(webhook: Webhook, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Site(tmp_path_factory.mktemp("site")) as site:
         site.add(TABLE, mixed_table(400))
         site.run_all()
-        with site.running("dagster-daemon", "run", C2TC_WEBHOOK_URL=webhook.url):
+        with site.running("dagster-daemon", "run", C2TC_WEBHOOK_URL=webhook.url) as site.daemon:
             site.call("dagster", "sensor", "start", "--start-all")
             site.wait_for_quiet(SENSORS)
             yield site
@@ -74,3 +80,91 @@ def test_a_setting_remakes_what_reads_it_while_a_bad_delivery_is_told_and_stops(
     scored = {"accurate_enough", "steady_quality"}
     assert set().union(*(checked(site, run) for run in launched)) == {"fits_schema", "label_drift", *scored}
     assert sorted(run.job_name for run in launched) == ["condense_job", "leaderboard_job", "report_job"]
+
+
+def states(webhook: Webhook, *, after: int = 0) -> list[tuple[str | None, str]]:
+    """Return the step or cause and the state of each message, the oldest first."""
+    return [(message["step"], message["state"]) for message in webhook.received[after:]]
+
+
+def wait_for_messages(site: Site, webhook: Webhook, count: int) -> None:
+    site.wait_until(lambda: len(webhook.received) >= count)
+
+
+def test_a_repaired_delivery_is_made_and_its_alert_closed(site: Site, webhook: Webhook) -> None:
+    made, told = site.made(), len(webhook.received)
+    site.deliver(TABLE, mixed_table(500))
+    everything = {key for key in made if key.startswith(f"{TABLE}/")}
+    site.wait_until(lambda: everything <= (site.made() - made).keys())
+    site.wait_for_quiet(SENSORS)
+    wait_for_messages(site, webhook, told + 1)
+    assert states(webhook, after=told) == [("raw_table", "over")]
+    assert all((site.made() - made)[key] == 1 for key in everything), site.made() - made
+
+
+def test_a_deleted_source_is_reported_and_what_was_made_stays(site: Site, webhook: Webhook) -> None:
+    made, told, source = site.made(), len(webhook.received), site.folder / f"{TABLE}.parquet"
+    source.rename(site.folder / "away.parquet")
+    wait_for_messages(site, webhook, told + 1)
+    (site.folder / "away.parquet").rename(source)
+    wait_for_messages(site, webhook, told + 2)
+    site.wait_for_quiet(SENSORS)
+    first, second = webhook.received[told:]
+    assert (first["state"], second["state"]) == ("failing", "over")
+    assert first["tables"] == second["tables"] == [TABLE]
+    assert site.made() == made, "the same bytes are no delivery"
+
+
+def test_a_broken_catalogue_stops_no_delivery(site: Site, webhook: Webhook) -> None:
+    made, told = site.made(), len(webhook.received)
+    catalogue = site.folder / "catalog.yaml"
+    whole = catalogue.read_text()
+    catalogue.write_text(whole.replace("label:", "labl:"))
+    wait_for_messages(site, webhook, told + 1)
+    site.deliver(TABLE, mixed_table(450))
+    site.wait_until(lambda: f"{TABLE}/report" in site.made() - made)
+    catalogue.write_text(whole)
+    wait_for_messages(site, webhook, told + 2)
+    site.wait_for_quiet(SENSORS)
+    first, second = webhook.received[told:]
+    assert (first["state"], second["state"]) == ("failing", "over")
+    assert "labl" in first["problem"]
+
+
+def test_a_new_table_is_made(site: Site, webhook: Webhook) -> None:
+    made, told, runs = site.made(), len(webhook.received), len(site.runs())
+    site.add("newcomers", mixed_table(300, seed=1))
+    site.wait_until(lambda: "newcomers/report" in site.made())
+    site.wait_for_quiet(SENSORS)
+    changed = site.made() - made
+    assert {key for key in changed if not key.startswith("newcomers/")} == {"leaderboard", "ops_overview"}
+    assert {count for key, count in changed.items() if key.startswith("newcomers/")} == {1}
+    assert len(site.runs()) - runs <= 3, "condense, report and leaderboard"
+    assert states(webhook, after=told) == []
+
+
+def test_a_killed_run_is_made_again(site: Site, webhook: Webhook) -> None:
+    made, told = site.made(), len(webhook.received)
+    site.deliver(TABLE, mixed_table(420))
+
+    def processes() -> list[psutil.Process]:
+        found = psutil.Process(site.daemon.pid).children(recursive=True)
+        return [each for each in found if each.is_running() and "execute_run" in " ".join(each.cmdline())]
+
+    site.wait_until(lambda: bool(processes()))
+    processes()[0].kill()
+    site.wait_until(lambda: f"{TABLE}/report" in site.made() - made)
+    site.wait_for_quiet(SENSORS)
+    assert len(states(webhook, after=told)) in (0, 2), "no message, or one and that it is over"
+
+
+def test_nothing_is_left_over_at_the_end_of_the_day(site: Site, webhook: Webhook) -> None:
+    assert site.runs(*UNFINISHED) == []
+    opened: dict[tuple[str, ...], int] = {}
+    for message in webhook.received:
+        cause = (*message["tables"], str(message["step"]), str(message["check"]))
+        opened[cause] = opened.get(cause, 0) + (1 if message["state"] == "failing" else -1)
+        assert opened[cause] in (0, 1), f"twice the same alert: {message}"
+    assert not any(opened.values()), "an alert is still open"
+    assert [found for found in verify_store(site.store) if found.damage] == []
+    assert TOKEN not in site.said
