@@ -256,7 +256,7 @@ def _evaluation_scores(options: AssetOptions, of: TableStep) -> dg.AssetsDefinit
                 metadata={**described, "device": step.device},
                 checks=[
                     checks.accurate_enough(scores, step.spec),
-                    checks.steady_quality(context.instance, of, described),
+                    checks.steady_quality(context.instance, of, described, len(validated_table.positions("test"))),
                 ],
             )
 

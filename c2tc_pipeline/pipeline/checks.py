@@ -23,9 +23,11 @@ from c2tc_pipeline.tables.spec import TableSpec
 _DELIVERIES_LOOKED_AT = 50
 # Relative distance between the objective and its bound above which the check warns.
 MAX_GAP = 0.1
-# Evaluations that a new one is compared with, and how far below the lowest of them a score may be.
+# Evaluations that a new one is compared with, and how far below the lowest of them an AUC may be: some three standard
+# errors of it where test rows are few.
 _EVALUATIONS_COMPARED = 5
 _MAX_REGRESSION = 0.02
+_REGRESSION_OF_ONE_ROW = 1.0
 
 OF_RAW_TABLE = {
     "fits_schema": "The table is usable and fits the schema of the first one that was accepted; otherwise nothing "
@@ -118,8 +120,11 @@ def accurate_enough(scores: pd.DataFrame, spec: TableSpec) -> dg.AssetCheckResul
     )
 
 
-def steady_quality(instance: dg.DagsterInstance, step: TableStep, scored: Mapping[str, Any]) -> dg.AssetCheckResult:
+def steady_quality(
+    instance: dg.DagsterInstance, step: TableStep, scored: Mapping[str, Any], test_rows: int
+) -> dg.AssetCheckResult:
     """Compare the AUC of models trained on condensed rows, from the metadata, with that of earlier evaluations."""
+    allowed = max(_MAX_REGRESSION, _REGRESSION_OF_ONE_ROW / max(test_rows, 1) ** 0.5)
     made = instance.fetch_materializations(step.key, _EVALUATIONS_COMPARED).records
     earlier = [each.asset_materialization.metadata for each in made if each.asset_materialization is not None]
     regressions = {}
@@ -134,9 +139,9 @@ def steady_quality(instance: dg.DagsterInstance, step: TableStep, scored: Mappin
     change = f"is {100 * lost:.1f} points below" if lost > 0 else "is not below"
     return _warning(
         "steady_quality",
-        lost <= _MAX_REGRESSION,
+        lost <= allowed,
         f"The AUC of {worst} on condensed rows {change} the lowest of the last {len(earlier)} evaluations; up to "
-        f"{100 * _MAX_REGRESSION:g} points are in order.",
+        f"{100 * allowed:.1f} points are in order.",
         **{f"{name}_lost": value for name, value in regressions.items()},
     )
 
