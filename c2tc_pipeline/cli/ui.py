@@ -98,7 +98,8 @@ def _end_lost_runs(instance: DagsterInstance, report: Callable[[str], object]) -
 def dashboard_services(place: Workplace, host: str, port: int) -> list[Service]:
     """Return the dashboard and the daemon; each starts a code server of its own.
 
-    The daemon renews its code server each minute, the dashboard does not, so that it is restarted without one. A code server whose daemon was killed ends once its runs have ended.
+    The daemon renews its code server each minute; the dashboard does not, so it is restarted when it has none. A code
+    server whose daemon was killed ends once its runs have ended.
     """
     common = ["-m", "c2tc_pipeline.definitions", "--code-server-log-level", "error"]
     environment = {"C2TC_UI_URL": f"http://{host}:{port}", **os.environ, **place.environment()}

@@ -26,6 +26,7 @@ _LOGGER = logging.getLogger(__name__)
 IN_FORCE_VARIABLE = "C2TC_CATALOGUE_IN_FORCE"
 STAYS_IN_FORCE = "The catalogue accepted last stays in force."
 _KEY, _KIND, _FILE = "catalogue/accepted", "catalogue", "catalog.yaml"
+_COPIES = "catalogues"
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,15 @@ def _accept(path: Path, root: str) -> Accepted:
     return accepted
 
 
+def has_accepted(home: Path) -> bool:
+    """Return whether a code location with this DAGSTER_HOME has accepted a catalogue before."""
+    return any((home / _COPIES).glob("*.yaml"))
+
+
 def _copy(store: ArtefactStore, accepted: Accepted) -> Path:
     """Copy an accepted catalogue to where this machine's runs find it without the storage; return its path."""
     home = Path(os.environ.get("DAGSTER_HOME") or tempfile.gettempdir()).absolute()
-    copy = home / "catalogues" / f"{accepted.digest}.yaml"
+    copy = home / _COPIES / f"{accepted.digest}.yaml"
     if not copy.exists():
         with store.fetch(_KEY, kind=_KIND) as folder:
             Backend(copy.parent).put_if_absent(copy.name, (folder / _FILE).read_bytes())

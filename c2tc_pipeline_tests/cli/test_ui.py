@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -46,7 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
     """A catalogue, and one stand-in for the services, which ends the test if nothing else does."""
     (tmp_path / "catalog.yaml").write_text(RIGHT)
     give_up = time.monotonic() + 120
@@ -60,7 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace
         return [service("a", tmp_path, is_stale=late)]
 
     monkeypatch.setattr(ui, "dashboard_services", stand_ins)
-    yield Workplace(tmp_path / "catalog.yaml", str(tmp_path / "store"), tmp_path / "home")
+    return Workplace(tmp_path / "catalog.yaml", str(tmp_path / "store"), tmp_path / "home")
 
 
 def serve(place: Workplace, until: str) -> list[str]:
