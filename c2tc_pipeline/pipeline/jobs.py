@@ -7,9 +7,12 @@ a delivery must not wait for the evaluation of another table.
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +55,9 @@ SMALL_TABLES_A_RUN = 10
 MAX_RUNS_A_TICK = 10
 # Looking at a source on S3 or in a database takes a round trip.
 _SOURCE_THREADS = 16
+# Dagster ends a tick after a minute.
+SOURCE_ANSWER_SECONDS = 20.0
+_OUTSTANDING: dict[tuple[str, str, str], Future[str]] = {}
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
@@ -191,16 +197,42 @@ def busy_tables(instance: dg.DagsterInstance, catalogue: Catalogue) -> set[str]:
 
 
 def fingerprints(catalogue: Catalogue) -> dict[str, str | InputError | OSError]:
-    """Return the fingerprint of each table's source, or the error that reading it raises."""
+    """Return the fingerprint of each table's source, or the error that reading it raises.
 
-    def look(table: str) -> str | InputError | OSError:
+    A source that does not answer in time is such an error. It is not asked again while its answer is outstanding.
+    """
+    slots, give_up = threading.Semaphore(_SOURCE_THREADS), time.monotonic() + SOURCE_ANSWER_SECONDS
+    asked: dict[str, Future[str]] = {}
+
+    def ask(table: str, answer: Future[str]) -> None:
         try:
-            return open_source(catalogue.resolve_source(catalogue[table])).version()
-        except (InputError, OSError) as error:
-            return error
+            answer.set_result(open_source(catalogue.resolve_source(catalogue[table])).version())
+        except BaseException as error:
+            answer.set_exception(error)
+        slots.release()
 
-    with ThreadPoolExecutor(_SOURCE_THREADS) as pool:
-        return dict(zip(catalogue, pool.map(look, catalogue), strict=True))
+    def left() -> float:
+        return max(0.0, give_up - time.monotonic())
+
+    for table in catalogue:
+        key = (str(catalogue.path), table, str(catalogue[table].source))
+        if (outstanding := _OUTSTANDING.get(key)) is not None and not outstanding.done():
+            asked[table] = outstanding
+        elif slots.acquire(timeout=left()):
+            asked[table] = _OUTSTANDING[key] = Future()
+            # Not of a pool, whose threads would keep the process from ending.
+            threading.Thread(target=ask, args=(table, asked[table]), daemon=True).start()
+    found: dict[str, str | InputError | OSError] = {}
+    for table in catalogue:
+        try:
+            if table not in asked:
+                raise TimeoutError
+            found[table] = asked[table].result(left())
+        except TimeoutError:
+            found[table] = InputError(f"Its source did not answer within {SOURCE_ANSWER_SECONDS:g} s; check its host.")
+        except (InputError, OSError) as error:
+            found[table] = error
+    return found
 
 
 def nightly_schedules(catalogue: Catalogue) -> list[dg.ScheduleDefinition]:
@@ -224,7 +256,8 @@ def _nightly(job: str, catalogue: Catalogue) -> dg.ScheduleDefinition:
         busy = busy_tables(context.instance, catalogue)
         found = fingerprints(catalogue) if job == "condense_job" else {}
         work = [_nightly_work(records, job, table, found.get(table), context.log.warning) for table in catalogue]
-        launched = [*requests((each for each in work if each and each.table not in busy), records, {})]
+        due = requests((each for each in work if each and each.table not in busy), records, {})
+        launched = [*itertools.islice(due, MAX_RUNS_A_TICK)]
         if launched:
             return launched
         waiting = [f"{each.table}: its run has not ended yet." for each in work if each]

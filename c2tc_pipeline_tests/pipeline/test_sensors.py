@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
@@ -175,6 +177,24 @@ def test_a_source_that_cannot_be_read_does_not_delay_the_others(watch: Watch, tm
     assert watch.skipped.startswith("adult: ")
     write(tmp_path, "adult", "x,y\nback,1\n")
     assert watch.ticks(3) == [{}, {"condense_job": [["adult"]]}, {}]
+
+
+def test_a_source_that_never_answers_is_unreadable_and_delays_no_other(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "SOURCE_ANSWER_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        watch.load(changed(watch.catalogue, "adult", source=f"http://127.0.0.1:{port}/adult.csv"))
+        write(tmp_path, "bank", "x,y\nnew,1\n")
+        threads = threading.active_count()
+        assert watch.ticks(3) == [{}, BANK, {}]
+        assert "did not answer" in watch.skipped
+        # The one that asks, and those of fsspec.
+        waiting = threading.active_count()
+        assert waiting > threads
+        watch.tick()
+        assert threading.active_count() == waiting, "it is not asked again while it is silent"
 
 
 def test_a_delivery_that_was_judged_is_left_and_one_that_was_not_is_tried_again(
