@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.jobs import all_jobs, nightly_schedules, step_executor
 from c2tc_pipeline.pipeline.sensors import automation_sensor, catalogue_sensor, interval_seconds, source_sensor
 from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions, CacheResource, DeviceResource
-from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.tables.catalogue import Catalogue
 
 _LOADED: dict[Any, dg.Definitions] = {}
@@ -61,7 +59,7 @@ def build_defs(
             source_sensor(catalogue, jobs),
             automation_sensor(catalogue, jobs),
             catalogue_sensor(accepted),
-            alert_sensor(_fresh_within(catalogue), interval_seconds=interval_seconds(INTERVAL_SECONDS)),
+            alert_sensor(catalogue, interval_seconds=interval_seconds(INTERVAL_SECONDS)),
         ],
         resources={
             "io_manager": StoreIOManager(root=storage),
@@ -71,12 +69,6 @@ def build_defs(
         },
         executor=step_executor(),
     )
-
-
-def _fresh_within(catalogue: Catalogue) -> dict[dg.AssetKey, timedelta]:
-    """Return after how long the raw table of each table is late, where the catalogue says so."""
-    hours = {name: spec.fresh_hours for name, spec in catalogue.items()}
-    return {TableStep(name, "raw_table").key: timedelta(hours=each) for name, each in hours.items() if each}
 
 
 def _catalogue() -> Path:

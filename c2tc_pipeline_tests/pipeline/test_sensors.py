@@ -14,6 +14,7 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import jobs, sensors
 from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE, accept
+from c2tc_pipeline.pipeline.io_managers import without_retry
 from c2tc_pipeline.pipeline.jobs import CONDENSE, all_jobs
 from c2tc_pipeline.pipeline.sensors import (
     INTERVAL_VARIABLE,
@@ -262,6 +263,22 @@ def test_a_setting_that_comes_back_is_launched_anew(automation: Watch) -> None:
         keys.add(automation.requests[0].run_key)
         automation.made()
     assert len(keys) == 4
+
+
+def test_a_mistake_is_not_launched_again_before_something_changes(automation: Watch, clock: list[float]) -> None:
+    def mistaken(step: TableStep) -> dict[str, str]:
+        with without_retry():
+            raise InputError("There are fewer rows than classes.")
+
+    automation.load(changed(automation.catalogue, "bank", settings={"gamma": 0.75}))
+    assert automation.tick() == BANK
+    failing = toy_definitions(automation.catalogue, act=mistaken).resolve_job_def("condense_job")
+    keys = list(automation.requests[0].asset_selection or [])
+    failing.execute_in_process(instance=automation.instance, asset_selection=keys, raise_on_error=False)
+    clock[0] += 1e6
+    assert not [launched for launched in automation.ticks(3) if "condense_job" in launched]
+    automation.load(changed(automation.catalogue, "bank", settings={"gamma": 0.5}))
+    assert automation.tick() == BANK
 
 
 def test_what_fails_is_tried_again_and_holds_up_neither_other_ratios_nor_other_tables(
