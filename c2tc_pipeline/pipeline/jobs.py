@@ -21,7 +21,7 @@ import dagster as dg
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.alerts import RETRY_TAG
 from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
-from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVER_ALL, TableStep, steps_named
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVER_ALL, OVERVIEW, TableStep, steps_named
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.storage.manifest import hash_json
@@ -151,9 +151,19 @@ def leaderboard_due(records: Records) -> bool:
     return bool(records.available(step)) and not records.is_current(step)
 
 
+def overview_due(instance: dg.DagsterInstance, records: Records) -> bool:
+    """Return whether a run has failed since the overview was made, other than one that was to make it."""
+    newest = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
+    if not newest or newest[0].storage_id < records.newest_event([TableStep("", OVERVIEW)]):
+        return False
+    run = instance.get_run_by_id(newest[0].run_id)
+    return run is not None and run.job_name != "leaderboard_job"
+
+
 LEADERBOARD_RUN = dg.RunRequest(
     job_name="leaderboard_job", asset_selection=[TableStep("", name).key for name in OVER_ALL]
 )
+OVERVIEW_RUN = dg.RunRequest(job_name="leaderboard_job", asset_selection=[TableStep("", OVERVIEW).key])
 
 
 def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | None]) -> Iterator[dg.RunRequest]:

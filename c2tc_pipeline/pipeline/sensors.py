@@ -20,10 +20,12 @@ from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, SOURCE_ALERTS, Pla
 from c2tc_pipeline.pipeline.jobs import (
     LEADERBOARD_RUN,
     MAX_RUNS_A_TICK,
+    OVERVIEW_RUN,
     Work,
     busy_tables,
     fingerprints,
     leaderboard_due,
+    overview_due,
     requests,
     work_of,
 )
@@ -128,6 +130,8 @@ def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDef
         work = [first for table in idle if (first := _first_work(records, table, tries)) is not None]
         if not work and not busy and leaderboard_due(records):
             return dg.SensorResult([LEADERBOARD_RUN], cursor=tries.as_json())
+        if not work and not busy and overview_due(context.instance, records):
+            return dg.SensorResult([OVERVIEW_RUN], cursor=tries.as_json())
         return _result(context, tries, work, records, [], {})
 
     return launch_out_of_date

@@ -14,6 +14,7 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import jobs, sensors
 from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE, accept
+from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.io_managers import without_retry
 from c2tc_pipeline.pipeline.jobs import CONDENSE, all_jobs
 from c2tc_pipeline.pipeline.sensors import (
@@ -279,6 +280,27 @@ def test_a_mistake_is_not_launched_again_before_something_changes(automation: Wa
     assert not [launched for launched in automation.ticks(3) if "condense_job" in launched]
     automation.load(changed(automation.catalogue, "bank", settings={"gamma": 0.5}))
     assert automation.tick() == BANK
+
+
+def test_a_failed_run_renews_the_overview_once_whoever_launched_it(tmp_path: Path) -> None:
+    with open_instance(tmp_path / "dagster") as instance:  # the order of events is that of its database
+        automation = Watch(toy_catalogue(tmp_path, "adult"), automation_sensor)
+        automation.instance = instance
+        automation.made()
+        assert automation.tick() == {}
+        jobs = toy_definitions(automation.catalogue)
+
+        def fail(job: str) -> None:
+            run = instance.create_run_for_job(jobs.resolve_job_def(job), status=dg.DagsterRunStatus.STARTED)
+            instance.report_run_failed(run)
+
+        fail("condense_job")
+        assert automation.tick() == {"leaderboard_job": [[""]]}
+        assert automation.steps() == ["ops_overview"]
+        record(instance, automation.catalogue, TableStep("", "ops_overview"))
+        assert automation.tick() == {}
+        fail("leaderboard_job")
+        assert automation.tick() == {}, "it is not made again and again where it fails itself"
 
 
 def test_what_fails_is_tried_again_and_holds_up_neither_other_ratios_nor_other_tables(
