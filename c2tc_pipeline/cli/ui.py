@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # How often the dashboard's children are looked at, and for how long it may have no code server.
 CHILD_LOOK_SECONDS = 2.0
 CHILD_PATIENCE_SECONDS = 10.0
+# The daemon renews its code server each minute.
+RENEWAL_SECONDS = 75.0
 _CODE_SERVER = " api grpc "
 
 
@@ -36,7 +38,7 @@ def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[
     ``report`` gets sentences for the user.
     """
     from c2tc_pipeline.pipeline.acceptance import startable
-    from c2tc_pipeline.pipeline.instance import open_instance, runs_are_local
+    from c2tc_pipeline.pipeline.instance import end_dead_runs, open_instance, runs_are_local
 
     if importlib.util.find_spec("dagster_webserver") is None:
         raise InputError(
@@ -51,13 +53,11 @@ def serve_dashboard(place: Workplace, *, host: str, port: int, report: Callable[
     if problem := startable(place.catalogue.absolute(), place.environment()["C2TC_STORAGE"]):
         report(problem)
     with open_instance(place.home) as instance:
-
-        def end_lost() -> None:
-            if runs_are_local(place.home):
-                _end_lost_runs(instance, report)
-
-        end_lost()
-        return _supervise(dashboard_services(place, host, port), f"http://{host}:{port}", report, end_lost)
+        are_local = runs_are_local(place.home)
+        if are_local:
+            end_dead_runs(instance)
+        look = _looks_for_lost_runs(instance, report) if are_local else lambda: None
+        return _supervise(dashboard_services(place, host, port), f"http://{host}:{port}", report, look)
 
 
 def _supervise(services: list[Service], url: str, report: Callable[[str], object], look: Callable[[], None]) -> int:
@@ -84,15 +84,27 @@ def _supervise(services: list[Service], url: str, report: Callable[[str], object
         signal.signal(signal.SIGTERM, before)
 
 
-def _end_lost_runs(instance: DagsterInstance, report: Callable[[str], object]) -> None:
-    """End the runs that were killed, as Dagster does not notice those that were killed with their code server."""
+def _looks_for_lost_runs(instance: DagsterInstance, report: Callable[[str], object]) -> Callable[[], None]:
+    """Return what ends the runs that were killed with their code server, which Dagster does not notice.
+
+    Dagster retries them, which it tries once and only with a code server, so the daemon gets time to renew its own.
+    """
     from c2tc_pipeline.pipeline.instance import end_dead_runs
 
-    try:
-        for run_id in end_dead_runs(instance):
-            report(f"Ended run {run_id}, whose process was killed.")
-    except Exception as error:  # of a locked or full database: the services go on, and the next look tries again
-        report(f"Runs could not be looked at ({type(error).__name__}); this is tried again.")
+    seen: dict[str, float] = {}
+
+    def is_due(run_id: str) -> bool:
+        now = time.monotonic()
+        return now - seen.setdefault(run_id, now) >= RENEWAL_SECONDS
+
+    def look() -> None:
+        try:
+            for run_id in end_dead_runs(instance, is_due):
+                report(f"Ended run {run_id}, whose process was killed.")
+        except Exception as error:  # of a locked or full database: the services go on, and the next look tries again
+            report(f"Runs could not be looked at ({type(error).__name__}); this is tried again.")
+
+    return look
 
 
 def dashboard_services(place: Workplace, host: str, port: int) -> list[Service]:

@@ -39,6 +39,7 @@ WRONG = "tables: {bank: {source: bank.csv, label: y, ratios: [2]}}"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor_module, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(supervisor_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(ui, "RENEWAL_SECONDS", 0.5)
     monkeypatch.setattr(ui, "CHILD_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(ui, "CHILD_PATIENCE_SECONDS", 0.2)
     monkeypatch.delenv(IN_FORCE_VARIABLE, raising=False)
