@@ -81,6 +81,7 @@ def source_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinit
             problem = unreadable(fingerprint) if isinstance(fingerprint, InputError | OSError) else None
             looked[Place(table, "raw_table", None, "source")] = problem
             if isinstance(fingerprint, InputError | OSError):
+                after[table] = {}  # what comes back is launched even if its last run failed because it was gone
                 notes.append(f"{table}: {problem}")
                 context.log.warning(notes[-1])
             elif fingerprint != state.get("seen"):

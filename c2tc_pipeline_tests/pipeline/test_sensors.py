@@ -303,6 +303,15 @@ def test_a_failed_run_renews_the_overview_once_whoever_launched_it(tmp_path: Pat
         assert automation.tick() == {}, "it is not made again and again where it fails itself"
 
 
+def test_a_source_that_was_gone_during_its_run_is_launched_when_it_is_back(watch: Watch, tmp_path: Path) -> None:
+    write(tmp_path, "bank", "x,y\nnew,1\n")
+    assert watch.ticks(2) == [{}, BANK]
+    (tmp_path / "bank.csv").rename(tmp_path / "away.csv")
+    assert watch.tick() == {}
+    (tmp_path / "away.csv").rename(tmp_path / "bank.csv")
+    assert watch.ticks(2) == [{}, BANK]
+
+
 def test_what_fails_is_tried_again_and_holds_up_neither_other_ratios_nor_other_tables(
     automation: Watch, clock: list[float]
 ) -> None:
