@@ -6,9 +6,9 @@ default ``runs/store``. ``C2TC_STEPS`` selects where steps are executed.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from c2tc_pipeline.pipeline.io_managers import StoreIOManager
 from c2tc_pipeline.pipeline.jobs import all_jobs, nightly_schedules, step_executor
 from c2tc_pipeline.pipeline.sensors import automation_sensor, catalogue_sensor, interval_seconds, source_sensor
 from c2tc_pipeline.pipeline.steps import RETRIES, AssetOptions, CacheResource, DeviceResource
-from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.tables.catalogue import Catalogue
 
 _LOADED: dict[Any, dg.Definitions] = {}
@@ -61,7 +60,7 @@ def build_defs(
             source_sensor(catalogue, jobs),
             automation_sensor(catalogue, jobs),
             catalogue_sensor(accepted),
-            alert_sensor(_fresh_within(catalogue), interval_seconds=interval_seconds(INTERVAL_SECONDS)),
+            alert_sensor(catalogue, interval_seconds=interval_seconds(INTERVAL_SECONDS)),
         ],
         resources={
             "io_manager": StoreIOManager(root=storage),
@@ -71,12 +70,6 @@ def build_defs(
         },
         executor=step_executor(),
     )
-
-
-def _fresh_within(catalogue: Catalogue) -> dict[dg.AssetKey, timedelta]:
-    """Return after how long the raw table of each table is late, where the catalogue says so."""
-    hours = {name: spec.fresh_hours for name, spec in catalogue.items()}
-    return {TableStep(name, "raw_table").key: timedelta(hours=each) for name, each in hours.items() if each}
 
 
 def _catalogue() -> Path:
@@ -94,7 +87,15 @@ def loaded_defs() -> dg.Definitions:
     key = (accepted.catalogue.path, accepted.digest, storage)
     if key not in _LOADED:
         _LOADED.clear()
-        _LOADED[key] = build_defs(accepted, storage=storage)
+        # Nothing of the many objects made here is garbage, and looking for some costs a third of the time.
+        gc.disable()
+        try:
+            _LOADED[key] = build_defs(accepted, storage=storage)
+            _LOADED[key].get_repository_def()
+        finally:
+            gc.enable()
+        # Nor do later collections, as while Dagster resolves jobs, have to look at them.
+        gc.freeze()
     return _LOADED[key]
 
 

@@ -13,7 +13,7 @@ import click
 
 from c2tc_pipeline.common.defaults import CATALOGUE
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.pipeline.acceptance import STAYS_IN_FORCE, Accepted, has_accepted
 from deploy.environment import reference
 from deploy.layout import Layout
 from deploy.services import STORES, all_services
@@ -82,8 +82,13 @@ def _with_settings(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _start(folder: Path, catalogue: Path, port: int, dask_port: int, workers: int, memory: str) -> Any:
     """Return the context manager that starts and stops a stack."""
-    load_catalogue(catalogue.absolute())
     layout = Layout(folder, catalogue.absolute(), workers, memory)
+    try:
+        Accepted.of_file(layout.catalogue)
+    except InputError as error:
+        if not has_accepted(layout.home):
+            raise
+        click.echo(f"{error} {STAYS_IN_FORCE}")
     return running_stack(layout, ports={"dashboard": port, "dask": dask_port}, report=click.echo)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from c2tc_pipeline.cli.supervisor import Service
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.tables.catalogue import load_catalogue
+from c2tc_pipeline.pipeline.acceptance import Accepted
 from deploy import preparing, probes
 from deploy.layout import HOST, Layout
 from deploy.preparing import FILES, S3_SECRETS
@@ -175,7 +175,8 @@ def _code(layout: Layout) -> Service:
 def _catalogue_watch(layout: Layout) -> Callable[[int], bool]:
     """Return whether a code server has an old catalogue and no runs, as ``dagster api grpc`` can't load code anew.
 
-    A catalogue with a mistake is not loaded; the one before stays in force.
+    A catalogue with a mistake is not loaded; the one before stays in force. Runs are children of the code server, and
+    Dagster has no call to hold back those in its queue, so a restart waits for a moment without runs, however long.
     """
     loaded = layout.catalogue.read_bytes() if layout.catalogue.exists() else b""
     seen = loaded
@@ -199,7 +200,7 @@ def _catalogue_watch(layout: Layout) -> Callable[[int], bool]:
             ):
                 return False
         try:
-            load_catalogue(layout.catalogue)
+            Accepted.of_file(layout.catalogue)
         except InputError:
             return False
         loaded = now

@@ -17,6 +17,7 @@ from c2tc_pipeline.common.processes import end_with_parent
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.2
+LOOK_SECONDS = 10.0
 # The pause before a restart, doubled each time up to a maximum, and the uptime that resets it.
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -87,11 +88,15 @@ class Supervisor:
         seconds = time.monotonic() - running.since
         self._progress(f"{service.name:15} ready after {seconds:4.1f} s  {service.where}".rstrip())
 
-    def watch(self) -> NoReturn:
-        """Restart services that end or are stale, and never return."""
+    def watch(self, look: Callable[[], object] = lambda: None) -> NoReturn:
+        """Restart services that end or are stale, call ``look`` every ten seconds, and never return."""
+        looked = time.monotonic()
         while True:
             for running in self._running:
                 self._supervise(running)
+            if time.monotonic() - looked >= LOOK_SECONDS:
+                looked = time.monotonic()
+                look()
             time.sleep(POLL_SECONDS)
 
     def stop(self) -> None:

@@ -9,8 +9,9 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -22,6 +23,19 @@ def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
     """Ask the kernel to signal this process when the thread that started it ends; on Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
+
+
+def children(process: int) -> list[tuple[int, str]]:
+    """Return the living children of a process with their command lines; on Linux only, elsewhere none."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        # A process may end while it is looked at.
+        with suppress(OSError):
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == process and state != "Z":
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found.append((int(folder.name), command))
+    return found
 
 
 def answers(host: str, port: int) -> bool:

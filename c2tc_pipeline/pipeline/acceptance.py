@@ -24,7 +24,9 @@ from c2tc_pipeline.tables.catalogue import Catalogue, load_catalogue
 
 _LOGGER = logging.getLogger(__name__)
 IN_FORCE_VARIABLE = "C2TC_CATALOGUE_IN_FORCE"
+STAYS_IN_FORCE = "The catalogue accepted last stays in force."
 _KEY, _KIND, _FILE = "catalogue/accepted", "catalogue", "catalog.yaml"
+_COPIES = "catalogues"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,20 @@ def accept(path: Path, root: str) -> Accepted:
         return Accepted.of_file(path)
 
 
+def startable(path: Path, root: str) -> str | None:
+    """Return what is wrong with the file if the catalogue accepted last is in force instead, else None.
+
+    Without such a catalogue in the storage, a wrong file is an InputError.
+    """
+    try:
+        Accepted.of_file(path)
+    except InputError as error:
+        if not ArtefactStore(root).newest_version(_KEY):
+            raise
+        return f"{error} {STAYS_IN_FORCE}"
+    return None
+
+
 def _accept(path: Path, root: str) -> Accepted:
     copy = Path(os.environ.get(IN_FORCE_VARIABLE, ""))
     if copy.is_file():
@@ -77,7 +93,7 @@ def _accept(path: Path, root: str) -> Accepted:
     except InputError as error:
         if stored is None:
             raise
-        _LOGGER.warning("%s The catalogue accepted last stays in force.", error)
+        _LOGGER.warning("%s %s", error, STAYS_IN_FORCE)
         accepted = stored
     else:
         if stored is None or stored.digest != accepted.digest:
@@ -88,10 +104,15 @@ def _accept(path: Path, root: str) -> Accepted:
     return accepted
 
 
+def has_accepted(home: Path) -> bool:
+    """Return whether a code location with this DAGSTER_HOME has accepted a catalogue before."""
+    return any((home / _COPIES).glob("*.yaml"))
+
+
 def _copy(store: ArtefactStore, accepted: Accepted) -> Path:
     """Copy an accepted catalogue to where this machine's runs find it without the storage; return its path."""
     home = Path(os.environ.get("DAGSTER_HOME") or tempfile.gettempdir()).absolute()
-    copy = home / "catalogues" / f"{accepted.digest}.yaml"
+    copy = home / _COPIES / f"{accepted.digest}.yaml"
     if not copy.exists():
         with store.fetch(_KEY, kind=_KIND) as folder:
             Backend(copy.parent).put_if_absent(copy.name, (folder / _FILE).read_bytes())

@@ -1,8 +1,9 @@
 """Alerts: one message when a cause of failure is certain, and one when it is over.
 
-A cause is a step or a check of a table. It is certain once nothing will be retried any more, and over once the asset is
-materialised, or the check passes. Dagster's run failure sensors see one run at a time, not the checks of successful
-runs, and keep no state, so that each failed run of the same table would be reported, and its recovery not.
+A cause is a step or a check of a table. It is certain once nothing will be retried any more, at once for a mistake in
+data or settings, and over once the asset is materialised, or the check passes. Dagster's run failure sensors see one
+run at a time, not the checks of successful runs, and keep no state, so that each failed run of the same table would be
+reported, and its recovery not.
 
 Cancelled runs are not reported, as restarting the services cancels runs.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -20,10 +21,12 @@ from typing import Any, Literal, NamedTuple
 import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
+from c2tc_pipeline.pipeline.io_managers import MISTAKE
 from c2tc_pipeline.pipeline.messages import Deliver, Message, send, targets
 from c2tc_pipeline.pipeline.run_events import error_chain, is_interrupt
 from c2tc_pipeline.pipeline.versioning import TableStep
 from c2tc_pipeline.sources.location import without_secrets
+from c2tc_pipeline.tables.spec import TableSpec
 
 SOURCE_ALERTS = "*alerts"
 """The key in the cursor of the source sensor that no table can have."""
@@ -93,6 +96,10 @@ class Cause:
         """What fails, in a few words."""
         return self.step if self.check is None else f"{self.step}, check {self.check}"
 
+    def place(self, ratio: str | None) -> Place:
+        """Return the place of the cause at a ratio."""
+        return Place(self.table, self.step, ratio, self.check)
+
 
 class Alerts:
     """Open causes and undelivered messages, which a sensor keeps in its cursor in the form of :meth:`dump`."""
@@ -103,6 +110,7 @@ class Alerts:
         self._outbox: list[dict[str, Any]] = list(state.get("outbox", []))
         self._opened: dict[str, Cause] = {}
         self._over: dict[str, Cause] = {}
+        self._removed: dict[str, Cause] = {}
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON values."""
@@ -112,8 +120,16 @@ class Alerts:
     def fail(
         self, place: Place, problem: str, *, since: float, run_id: str | None = None, level: str = "error"
     ) -> None:
-        """Record a failure; a cause that is open already is only reported again if its problem differs."""
+        """Record a failure; a cause that is open already is only reported again if its problem differs.
+
+        A step that fails in the words of an open check of its table, as one that refuses a delivery does, is no cause.
+        """
         key, problem = place.cause, _one_line(problem)
+        if place.check is None and any(
+            each.check is not None and (each.table, each.problem) == (place.table, problem)
+            for each in self.open.values()
+        ):
+            return
         before = self.open.get(key)
         if before is not None and before.problem == problem:
             if place.ratio not in before.ratios:
@@ -141,10 +157,19 @@ class Alerts:
         if self._opened.pop(place.cause, None) is None:
             self._over[place.cause] = cause
 
+    def keep(self, is_known: Callable[[Place], bool]) -> None:
+        """Close the causes whose table, or all of whose ratios, are no longer known."""
+        for key, cause in list(self.open.items()):
+            cause.ratios = [each for each in cause.ratios if is_known(cause.place(each))]
+            if not cause.ratios:
+                del self.open[key]
+                if self._opened.pop(key, None) is None:
+                    self._removed[key] = cause
+
     def write(self, instance: dg.DagsterInstance, names: Iterable[str]) -> None:
         """Write the messages on what changed for these targets; the same problem of several tables is one message."""
         to = list(names)
-        for state, changed in (("failing", self._opened), ("over", self._over)):
+        for state, changed in (("failing", self._opened), ("over", self._over), ("removed", self._removed)):
             groups: dict[tuple[str, str], list[Cause]] = {}
             for cause in changed.values():
                 groups.setdefault((cause.subject, cause.problem), []).append(cause)
@@ -174,14 +199,22 @@ class Alerts:
 
 
 def alert_sensor(
-    fresh_within: Mapping[dg.AssetKey, timedelta] | None = None, *, interval_seconds: int = INTERVAL_SECONDS
+    catalogue: Mapping[str, TableSpec] | None = None, *, interval_seconds: int = INTERVAL_SECONDS
 ) -> dg.SensorDefinition:
     """Return the sensor that sends an alert for each cause of failure, and a message when it is over.
 
-    An asset whose newest materialisation is older than ``fresh_within`` is late: Dagster evaluates freshness policies,
-    but offers the outcome on its pages only.
+    A table whose last accepted delivery is older than its ``fresh_within`` is late: Dagster evaluates freshness
+    policies, but offers the outcome on its pages only. Causes at tables and ratios that the catalogue does not list any
+    more are closed.
     """
-    limits = dict(fresh_within or {})
+    hours = {name: spec.fresh_hours for name, spec in (catalogue or {}).items()}
+    limits = {TableStep(name, "validated_table").key: timedelta(hours=each) for name, each in hours.items() if each}
+
+    def is_known(place: Place) -> bool:
+        if place.table is None or catalogue is None:
+            return True
+        ratios = catalogue[place.table].ratios if place.table in catalogue else ()
+        return place.table in catalogue and (place.ratio is None or place.ratio in [f"{each:g}" for each in ratios])
 
     @dg.sensor(
         name="alert_sensor",
@@ -199,6 +232,7 @@ def alert_sensor(
         alerts = Alerts(state)
         position = _take_runs(context.instance, alerts, state["position"])
         _judge_freshness(context.instance, alerts, limits)
+        alerts.keep(is_known)
         alerts.write(context.instance, found)
         problems += alerts.deliver(found)
         context.update_cursor(json.dumps({"position": position, **alerts.dump()}, sort_keys=True))
@@ -218,7 +252,8 @@ def report(
 ) -> dict[str, Any]:
     """Send alerts for problems that a sensor finds at several ticks in a row, and messages when they are over.
 
-    ``problems`` says what is wrong with each place, None if nothing is. Returns the ``state`` for the next call; JSON.
+    ``problems`` says what is wrong with each place, None if nothing is; causes at other places are closed. Returns the
+    ``state`` for the next call; JSON.
     """
     state = state or {}
     alerts, before = Alerts(state), state.get("seen", {})
@@ -230,6 +265,7 @@ def report(
         seen[place.cause] = before.get(place.cause, 0) + 1
         if seen[place.cause] >= looks:
             alerts.fail(place, problem, since=time.time())
+    alerts.keep(lambda place: place in problems)
     try:
         found = targets()
     except InputError:  # the alert sensor reports it
@@ -310,7 +346,7 @@ def _take_run(
                 elif data.check_name in ALERTED_WARNINGS:
                     said = data.description or "The check failed."
                     alerts.fail(place, said, since=ended, run_id=run.run_id, level="warning")
-            case dg.DagsterEventType.STEP_FAILURE if is_certain and event.step_key not in refused:
+            case dg.DagsterEventType.STEP_FAILURE if event.step_key not in refused and (is_certain or is_mistake(data)):
                 is_explained = True
                 place = places.get(event.step_key) or Place(None, str(event.step_key), None)
                 if not is_interrupt(data.error):
@@ -337,7 +373,7 @@ def _judge_freshness(instance: dg.DagsterInstance, alerts: Alerts, limits: Mappi
             alerts.pass_(place)
         else:
             hours = limit.total_seconds() / 3600
-            problem = f"Nothing new since {_moment(event.timestamp)}; expected every {hours:g} hours at least."
+            problem = f"No accepted delivery since {_moment(event.timestamp)}; expected every {hours:g} hours at least."
             alerts.fail(place, problem, since=event.timestamp + limit.total_seconds(), run_id=event.run_id)
 
 
@@ -351,7 +387,11 @@ def _message(state: str, causes: list[Cause], instance: dg.DagsterInstance) -> M
     since = min(cause.since for cause in causes)
     in_force = _in_force(instance, first) if is_open and len(causes) == 1 else None
     dashboard = without_secrets(os.environ.get(DASHBOARD_VARIABLE, "")).rstrip("/")
-    what = {"failing": "fails" if first.level == "error" else "warns", "over": "is in order again"}[state]
+    what = {
+        "failing": "fails" if first.level == "error" else "warns",
+        "over": "is in order again",
+        "removed": "is no longer in the catalogue",
+    }[state]
     return {
         "text": f"{shown or 'pipeline'}: {first.subject}{at} {what}",
         "lines": [
@@ -359,7 +399,7 @@ def _message(state: str, causes: list[Cause], instance: dg.DagsterInstance) -> M
             f"Since {_moment(since)}.",
             *([in_force] if in_force else []),
         ],
-        "state": state,
+        "state": "failing" if is_open else "over",
         "level": first.level,
         "tables": tables,
         "ratios": [float(ratio) for ratio in ratios],
@@ -385,6 +425,11 @@ def _in_force(instance: dg.DagsterInstance, cause: Cause) -> str | None:
     if not made:
         return "There is no condensed table of it yet."
     return f"The condensed table of {_moment(max(made))} stays in force."
+
+
+def is_mistake(failed: Any) -> bool:
+    """Return whether a step failed for a mistake in data or settings, which another try would only repeat."""
+    return failed.user_failure_data is not None and MISTAKE in failed.user_failure_data.metadata
 
 
 def step_sentence(failed: Any) -> str:

@@ -7,6 +7,7 @@ paths. The default settings of an instance are in ``dagster.yaml`` beside this f
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,16 +83,16 @@ def runs_are_local(home: str | Path) -> bool:
     return remote.isdisjoint(yaml.safe_load(Path(home, SETTINGS.name).read_text(encoding="utf-8")) or {})
 
 
-def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
+def end_dead_runs(instance: dg.DagsterInstance, is_due: Callable[[str], bool] = lambda _: True) -> list[str]:
     """Mark runs as failed whose process was killed, and free their pool slots; return their ids.
 
     Otherwise a killed ``c2tc run`` would keep its slot of the pool, and the next one would wait for it forever.
-    Only for an instance whose runs are all on this machine.
+    Only for an instance whose runs are all on this machine. ``is_due`` says whether one is to be ended already.
     """
     ended = []
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         process = _process_of(instance, run.run_id)
-        if process is None or _is_alive(*process):
+        if process is None or _is_alive(*process) or not is_due(run.run_id):
             continue
         # It may have ended by itself since it was listed.
         now = instance.get_run_by_id(run.run_id)

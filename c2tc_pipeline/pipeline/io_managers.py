@@ -23,6 +23,8 @@ from c2tc_pipeline.storage.backend import split_root
 from c2tc_pipeline.storage.manifest import files_below, refusing_damage, relative_name
 from c2tc_pipeline.storage.store import ArtefactStore, LostRace
 
+# In the metadata of a failure that another try would repeat.
+MISTAKE = "c2tc/mistake"
 REPLACES_VERSION = "replaces_version"
 DATA_VERSION = "data_version"
 OPTIONAL = "optional"
@@ -172,4 +174,4 @@ def without_retry() -> Iterator[None]:
             allow_retries=False,
         ) from None
     except InputError as error:
-        raise dg.Failure(str(error), allow_retries=False) from None
+        raise dg.Failure(str(error), metadata={MISTAKE: True}, allow_retries=False) from None

@@ -7,9 +7,12 @@ a delivery must not wait for the evaluation of another table.
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +21,7 @@ import dagster as dg
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.alerts import RETRY_TAG
 from c2tc_pipeline.pipeline.records import SOURCE_TAG, Records, unreadable
-from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVER_ALL, TableStep, steps_named
+from c2tc_pipeline.pipeline.versioning import LEADERBOARD, OVER_ALL, OVERVIEW, TableStep, steps_named
 from c2tc_pipeline.sources.addresses import open_source
 from c2tc_pipeline.sources.source import version_size
 from c2tc_pipeline.storage.manifest import hash_json
@@ -52,6 +55,9 @@ SMALL_TABLES_A_RUN = 10
 MAX_RUNS_A_TICK = 10
 # Looking at a source on S3 or in a database takes a round trip.
 _SOURCE_THREADS = 16
+# Dagster ends a tick after a minute.
+SOURCE_ANSWER_SECONDS = 20.0
+_OUTSTANDING: dict[tuple[str, str, str], Future[str]] = {}
 
 STEPS_VARIABLE = "C2TC_STEPS"
 # Modules that most steps need, imported once per run in the process from which its steps are forked. None of them
@@ -145,9 +151,19 @@ def leaderboard_due(records: Records) -> bool:
     return bool(records.available(step)) and not records.is_current(step)
 
 
+def overview_due(instance: dg.DagsterInstance, records: Records) -> bool:
+    """Return whether a run has failed since the overview was made, other than one that was to make it."""
+    newest = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
+    if not newest or newest[0].storage_id < records.newest_event([TableStep("", OVERVIEW)]):
+        return False
+    run = instance.get_run_by_id(newest[0].run_id)
+    return run is not None and run.job_name != "leaderboard_job"
+
+
 LEADERBOARD_RUN = dg.RunRequest(
     job_name="leaderboard_job", asset_selection=[TableStep("", name).key for name in OVER_ALL]
 )
+OVERVIEW_RUN = dg.RunRequest(job_name="leaderboard_job", asset_selection=[TableStep("", OVERVIEW).key])
 
 
 def requests(work: Iterable[Work], records: Records, sizes: Mapping[str, int | None]) -> Iterator[dg.RunRequest]:
@@ -191,16 +207,42 @@ def busy_tables(instance: dg.DagsterInstance, catalogue: Catalogue) -> set[str]:
 
 
 def fingerprints(catalogue: Catalogue) -> dict[str, str | InputError | OSError]:
-    """Return the fingerprint of each table's source, or the error that reading it raises."""
+    """Return the fingerprint of each table's source, or the error that reading it raises.
 
-    def look(table: str) -> str | InputError | OSError:
+    A source that does not answer in time is such an error. It is not asked again while its answer is outstanding.
+    """
+    slots, give_up = threading.Semaphore(_SOURCE_THREADS), time.monotonic() + SOURCE_ANSWER_SECONDS
+    asked: dict[str, Future[str]] = {}
+
+    def ask(table: str, answer: Future[str]) -> None:
         try:
-            return open_source(catalogue.resolve_source(catalogue[table])).version()
-        except (InputError, OSError) as error:
-            return error
+            answer.set_result(open_source(catalogue.resolve_source(catalogue[table])).version())
+        except BaseException as error:
+            answer.set_exception(error)
+        slots.release()
 
-    with ThreadPoolExecutor(_SOURCE_THREADS) as pool:
-        return dict(zip(catalogue, pool.map(look, catalogue), strict=True))
+    def left() -> float:
+        return max(0.0, give_up - time.monotonic())
+
+    for table in catalogue:
+        key = (str(catalogue.path), table, str(catalogue[table].source))
+        if (outstanding := _OUTSTANDING.get(key)) is not None and not outstanding.done():
+            asked[table] = outstanding
+        elif slots.acquire(timeout=left()):
+            asked[table] = _OUTSTANDING[key] = Future()
+            # Not of a pool, whose threads would keep the process from ending.
+            threading.Thread(target=ask, args=(table, asked[table]), daemon=True).start()
+    found: dict[str, str | InputError | OSError] = {}
+    for table in catalogue:
+        try:
+            if table not in asked:
+                raise TimeoutError
+            found[table] = asked[table].result(left())
+        except TimeoutError:
+            found[table] = InputError(f"Its source did not answer within {SOURCE_ANSWER_SECONDS:g} s; check its host.")
+        except (InputError, OSError) as error:
+            found[table] = error
+    return found
 
 
 def nightly_schedules(catalogue: Catalogue) -> list[dg.ScheduleDefinition]:
@@ -224,7 +266,8 @@ def _nightly(job: str, catalogue: Catalogue) -> dg.ScheduleDefinition:
         busy = busy_tables(context.instance, catalogue)
         found = fingerprints(catalogue) if job == "condense_job" else {}
         work = [_nightly_work(records, job, table, found.get(table), context.log.warning) for table in catalogue]
-        launched = [*requests((each for each in work if each and each.table not in busy), records, {})]
+        due = requests((each for each in work if each and each.table not in busy), records, {})
+        launched = [*itertools.islice(due, MAX_RUNS_A_TICK)]
         if launched:
             return launched
         waiting = [f"{each.table}: its run has not ended yet." for each in work if each]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 import dagster as dg
 
@@ -71,17 +72,26 @@ class Records:
         self._current: dict[TableStep, bool] = {}
 
     @cached_property
+    def _last_runs(self) -> dict[dg.AssetKey, str | None]:
+        """The last run that was to make each step."""
+        return {entry.asset_key: entry.last_run_id for entry in self._entries}
+
+    @cached_property
     def _made(self) -> dict[dg.AssetKey, tuple[int, Tags]]:
         """The number of the newest event of each step, and its tags."""
+        found: dict[dg.AssetKey, tuple[int, Tags]] = {}
+        for entry in self._entries:
+            newest = entry.last_materialization_record
+            if newest is not None and newest.asset_materialization is not None:
+                found[entry.asset_key] = newest.storage_id, newest.asset_materialization.tags or {}
+        return found
+
+    @cached_property
+    def _entries(self) -> list[Any]:
         steps = [step for table in self._tables for step in table_steps(self.catalogue[table])]
         keys = [step.key for step in (*steps, *(TableStep("", name) for name in OVER_ALL))]
-        found: dict[dg.AssetKey, tuple[int, Tags]] = {}
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            for record in self._instance.get_asset_records(keys[start : start + _KEYS_AT_ONCE]):
-                newest = record.asset_entry.last_materialization_record
-                if newest is not None and newest.asset_materialization is not None:
-                    found[record.asset_entry.asset_key] = newest.storage_id, newest.asset_materialization.tags or {}
-        return found
+        pages = (keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE))
+        return [each.asset_entry for page in pages for each in self._instance.get_asset_records(page)]
 
     def tags(self, step: TableStep) -> Tags | None:
         """Return the tags of a step's newest materialisation, or None if it was never made."""
@@ -175,6 +185,10 @@ class Records:
     def newest_event(self, steps: Iterable[TableStep]) -> int:
         """Return the number of the newest event of some steps, 0 if none was made."""
         return max((self._made[step.key][0] for step in steps if step.key in self._made), default=0)
+
+    def last_runs(self, steps: Iterable[TableStep]) -> set[str]:
+        """Return the last run that was to make each of some steps, whether it did or not."""
+        return {run for step in steps if (run := self._last_runs.get(step.key)) is not None}
 
     def source_changed(self, table: str, fingerprint: str) -> bool:
         """Return whether a source with this fingerprint holds other bytes than those ingested.

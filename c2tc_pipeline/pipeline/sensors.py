@@ -16,14 +16,16 @@ import dagster as dg
 
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline.acceptance import Accepted
-from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, SOURCE_ALERTS, Place, report
+from c2tc_pipeline.pipeline.alerts import DASHBOARD_VARIABLE, SOURCE_ALERTS, Place, is_mistake, report
 from c2tc_pipeline.pipeline.jobs import (
     LEADERBOARD_RUN,
     MAX_RUNS_A_TICK,
+    OVERVIEW_RUN,
     Work,
     busy_tables,
     fingerprints,
     leaderboard_due,
+    overview_due,
     requests,
     work_of,
 )
@@ -79,6 +81,7 @@ def source_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDefinit
             problem = unreadable(fingerprint) if isinstance(fingerprint, InputError | OSError) else None
             looked[Place(table, "raw_table", None, "source")] = problem
             if isinstance(fingerprint, InputError | OSError):
+                after[table] = {}  # what comes back is launched even if its last run failed because it was gone
                 notes.append(f"{table}: {problem}")
                 context.log.warning(notes[-1])
             elif fingerprint != state.get("seen"):
@@ -110,7 +113,8 @@ def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDef
     """Return the sensor that launches what is out of date because of settings, algorithms or another run's results.
 
     Each table has one run at a time: first its condensation, then its scores and report, and when all is done the
-    leaderboard. Failed work is tried again after growing pauses, and at once when one of its inputs changes.
+    leaderboard. Failed work is tried again after growing pauses, and at once when one of its inputs changes; a mistake
+    in data or settings only then.
     """
 
     @dg.sensor(
@@ -127,6 +131,8 @@ def automation_sensor(catalogue: Catalogue, jobs: Sequence[Any]) -> dg.SensorDef
         work = [first for table in idle if (first := _first_work(records, table, tries)) is not None]
         if not work and not busy and leaderboard_due(records):
             return dg.SensorResult([LEADERBOARD_RUN], cursor=tries.as_json())
+        if not work and not busy and overview_due(context.instance, records):
+            return dg.SensorResult([OVERVIEW_RUN], cursor=tries.as_json())
         return _result(context, tries, work, records, [], {})
 
     return launch_out_of_date
@@ -146,7 +152,13 @@ def _result(
     notes: Sequence[str],
     sizes: Mapping[str, int | None],
 ) -> dg.SensorResult:
-    """Return the runs of a tick: of work whose pause is over, and not more than a tick may submit."""
+    """Return the runs of a tick: of work whose pause is over, and not more than a tick may submit.
+
+    Work that failed for a mistake in data or settings is given up.
+    """
+    for each in work:
+        if tries.count(each) and tries.is_due(each) and _was_mistaken(context.instance, records, each):
+            tries.give_up(each)
     due = [
         replace(each, attempt=tries.count(each), is_last=tries.count(each) >= len(RETRY_PAUSES_SECONDS))
         for each in work
@@ -161,6 +173,18 @@ def _result(
         run_requests=chosen,
         skip_reason=None if chosen else " ".join(notes) or "Everything is up to date, being made or given up.",
         cursor=tries.as_json(),
+    )
+
+
+def _was_mistaken(instance: dg.DagsterInstance, records: Records, work: Work) -> bool:
+    """Return whether the last run of some work failed for a mistake in its table's data or settings."""
+    return any(
+        event is not None
+        and is_mistake(event.step_failure_data)
+        and TableStep.of_op(str(event.step_key)).table == work.table
+        for run_id in records.last_runs(work.steps)
+        for record in instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records
+        for event in [record.event_log_entry.dagster_event]
     )
 
 
@@ -191,6 +215,10 @@ class Tries:
         """Count a launch, and forget those for other reasons."""
         jobs = self._state.setdefault(work.table, {})
         jobs[work.job] = {work.reason: (self.count(work) + 1, round(time.time(), 1))}
+
+    def give_up(self, work: Work) -> None:
+        """Launch work no more."""
+        self._state[work.table][work.job] = {work.reason: (len(RETRY_PAUSES_SECONDS) + 1, round(time.time(), 1))}
 
     def as_json(self) -> str:
         """Return the cursor."""

@@ -25,6 +25,8 @@ WEB_SCHEMES = ("https", "http")
 REMOTE_SCHEMES = ("s3", *WEB_SCHEMES, "memory")
 # Enough to recognise a file by its content: the names of the first files of an archive are among it.
 START_BYTES = 4096
+# How long a web server may be silent.
+WEB_SILENCE_SECONDS = 60.0
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 # Where settings begin, by a question mark or by a name and its value that lack one.
@@ -166,7 +168,13 @@ class Location:
     def _filesystem(self) -> Any:
         import fsspec
 
-        return fsspec.filesystem(self.scheme)
+        if self.scheme not in WEB_SCHEMES:
+            return fsspec.filesystem(self.scheme)  # s3fs has timeouts of its own
+        from aiohttp import ClientTimeout
+
+        # The default limits a whole request, however large the file, and no silence.
+        timeout = ClientTimeout(total=None, sock_connect=WEB_SILENCE_SECONDS, sock_read=WEB_SILENCE_SECONDS)
+        return fsspec.filesystem(self.scheme, client_kwargs={"timeout": timeout})
 
     @contextmanager
     def _without_listings(self) -> Iterator[Any]:

@@ -151,7 +151,7 @@ def test_names_of_classes_and_the_order_of_columns_and_rows_hardly_change_scores
     names = {"a": "z", "b": "m", "c": "a"}
     renamed = [each.assign(outcome=each["outcome"].map(names)) for each in (train, test)]
     changed = [
-        learnt(*renamed),
+        learnt(renamed[0], renamed[1]),
         learnt(train[train.columns[::-1]], test),
         learnt(train.sample(frac=1, random_state=0), test),
         learnt(train, test, seed=1),

@@ -14,7 +14,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -59,7 +59,8 @@ class Site(Rig):
             yield process
         finally:
             # Code servers, runs and steps are in its group; a polite stop would wait for all of them.
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def call(self, program: str, *arguments: str) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from email import message_from_bytes, policy
 from typing import Any
 
@@ -20,8 +19,10 @@ from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import alerts as alerts_module
 from c2tc_pipeline.pipeline import messages
 from c2tc_pipeline.pipeline.alerts import Alerts, Place, alert_sensor, place_of, report
+from c2tc_pipeline.pipeline.io_managers import without_retry
 from c2tc_pipeline.pipeline.messages import send, targets
 from c2tc_pipeline.pipeline.versioning import TableStep
+from c2tc_pipeline.tables.spec import TableSpec
 from c2tc_pipeline_tests.pipeline.live import Webhook, running_webhook
 from c2tc_pipeline_tests.tools.serving import serving
 
@@ -41,10 +42,10 @@ def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 class Operation:
     """An instance, tables whose steps do what the test says, and the alert sensor, tick by tick."""
 
-    def __init__(self, **sensor: Any) -> None:
+    def __init__(self, catalogue: dict[str, TableSpec] | None = None) -> None:
         self.instance = dg.DagsterInstance.ephemeral()
         self.outcomes: dict[str, BaseException | str | None] = {}
-        self.sensor = alert_sensor(**sensor)
+        self.sensor = alert_sensor(catalogue)
         self.cursor: str | None = None
         self.said = ""
         self.tick()
@@ -97,6 +98,10 @@ class Operation:
 @pytest.fixture
 def operation() -> Operation:
     return Operation()
+
+
+def spec(name: str, **fields: Any) -> TableSpec:
+    return TableSpec(name=name, source=f"{name}.csv", label="y", **fields)
 
 
 def told(webhook: Webhook) -> list[tuple[str, str]]:
@@ -264,6 +269,57 @@ def test_what_is_not_delivered_is_sent_later_and_in_order(
         assert len(mail.received) == 2
 
 
+def test_a_refused_delivery_is_one_cause(operation: Operation, webhook: Webhook) -> None:
+    refusal = "fits_schema: column 'age' is absent"
+    operation.outcomes |= {"adult/raw_table": refusal, "adult/validated_table": InputError(refusal)}
+    operation.run("adult")
+    operation.run("adult", "validated_table")
+    operation.tick()
+    assert [message["check"] for message in webhook.received] == ["fits_schema"]
+    operation.outcomes["adult/validated_table"] = InputError("The disk is full.")
+    operation.run("adult", "validated_table")
+    operation.tick()
+    assert [problem for _, problem in told(webhook)] == [refusal, "The disk is full."]
+
+
+def test_a_mistake_is_told_at_once_although_a_sensor_looks_after_the_run(
+    operation: Operation, webhook: Webhook
+) -> None:
+    with pytest.raises(dg.Failure) as mistake, without_retry():
+        raise InputError("The label column 'y' is absent.")
+    operation.outcomes["adult/validated_table"] = mistake.value
+    operation.run("adult", "validated_table", **{alerts_module.RETRY_TAG: "true"})
+    operation.tick()
+    assert [problem for _, problem in told(webhook)] == ["The label column 'y' is absent."]
+
+
+def test_causes_of_removed_tables_and_ratios_are_closed(webhook: Webhook) -> None:
+    tables = {"adult": spec("adult", ratios=(0.1, 0.01)), "bank": spec("bank")}
+    operation = Operation(tables)
+    for name in ("adult", "bank"):
+        operation.outcomes[f"{name}/condensed_table"] = InputError(f"Wrong {name}.")
+    operation.run("adult", "condensed_table", "0.1")
+    operation.run("bank", "condensed_table", f"{tables['bank'].ratios[0]}")
+    operation.tick()
+    assert len(webhook.received) == 2
+    operation.sensor = alert_sensor({"adult": spec("adult", ratios=(0.01,))})
+    operation.tick()
+    operation.tick()
+    closed = webhook.received[2:]
+    assert [(each["state"], each["tables"]) for each in closed] == [("over", ["adult"]), ("over", ["bank"])]
+    assert all("no longer in the catalogue" in each["text"] for each in closed)
+    assert "Open causes: none." in operation.said
+
+
+def test_a_table_that_a_sensor_does_not_look_at_any_more_is_closed(webhook: Webhook) -> None:
+    source = Place("adult", "raw_table", None, "source")
+    state = None
+    with dg.DagsterInstance.ephemeral() as instance:
+        for problems in ({source: "It is gone."}, {source: "It is gone."}, {}, {}):
+            state = report(instance, state, problems)
+    assert [message["state"] for message in webhook.received] == ["failing", "over"]
+
+
 def test_the_cursor_stays_bounded() -> None:
     alerts = Alerts()
     with dg.DagsterInstance.ephemeral() as instance:
@@ -278,19 +334,20 @@ def test_the_cursor_stays_bounded() -> None:
 def test_late_assets_are_told_once_and_when_they_are_made_again(
     webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operation = Operation(fresh_within={dg.AssetKey(["adult", "raw_table"]): timedelta(hours=26)})
-    operation.run("adult")
+    operation = Operation({"adult": spec("adult", fresh_within="26h")})
+    operation.run("adult", "validated_table")
     operation.tick()
     assert webhook.received == []
     clock = time.time
     monkeypatch.setattr(alerts_module.time, "time", lambda: clock() + 27 * 3600)
     operation.tick()
+    operation.run("adult")  # a delivery that is refused, or not yet accepted, is not fresh
     operation.tick()
     [(text, problem)] = told(webhook)
-    assert text.startswith("adult: raw_table, check freshness")
+    assert text.startswith("adult: validated_table, check freshness")
     assert "26 hours" in problem
     monkeypatch.setattr(alerts_module.time, "time", clock)
-    operation.run("adult")
+    operation.run("adult", "validated_table")
     operation.tick()
     assert [message["state"] for message in webhook.received] == ["failing", "over"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 import c2tc_pipeline
 from c2tc_pipeline.common.errors import InputError
-from c2tc_pipeline.definitions import build_defs
+from c2tc_pipeline.definitions import build_defs, loaded_defs
+from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE
 from c2tc_pipeline.pipeline.instance import (
     SETTINGS,
     end_dead_runs,
@@ -113,6 +115,24 @@ def test_the_executor_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(STEPS_VARIABLE, "elsewhere")
     with pytest.raises(InputError, match="apart, together"):
         build_defs(catalogue, storage="memory://unused")
+
+
+def test_loading_the_definitions_leaves_garbage_collection_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(IN_FORCE_VARIABLE, raising=False)
+    monkeypatch.setenv("C2TC_CATALOGUE", str(tmp_path / "catalog.yaml"))
+    monkeypatch.setenv("C2TC_STORAGE", str(tmp_path / "store"))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "catalog.yaml").write_text("tables: {bank: {source: bank.csv, label: y}}")
+    assert loaded_defs().resolve_job_def("condense_job").name == "condense_job"
+    assert gc.isenabled()
+    gc.unfreeze()
+    monkeypatch.delenv(IN_FORCE_VARIABLE)
+    monkeypatch.setenv(STEPS_VARIABLE, "elsewhere")
+    (tmp_path / "catalog.yaml").write_text("tables: {bank: {source: bank.csv, label: z}}")
+    with pytest.raises(InputError, match="apart, together"):
+        loaded_defs()
+    assert gc.isenabled()
+    monkeypatch.delenv(IN_FORCE_VARIABLE)
 
 
 def test_loading_the_definitions_imports_nothing_heavy() -> None:

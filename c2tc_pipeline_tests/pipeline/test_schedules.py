@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from c2tc_pipeline.pipeline import jobs
 from c2tc_pipeline.pipeline.instance import open_instance
 from c2tc_pipeline.pipeline.jobs import ASSETS, CONDENSE, nightly_schedules
 from c2tc_pipeline.tables.catalogue import Catalogue
@@ -72,6 +73,15 @@ def test_what_changed_is_launched_and_what_is_missing_is_named(night: Night, tmp
     night.instance.delete_run(run.run_id)
     night.instance.add_run(dg.DagsterRun("condense_job", status=dg.DagsterRunStatus.FAILURE))
     assert len(night.tick("condense")) == len(CONDENSE)
+
+
+def test_a_night_submits_few_runs_and_the_next_goes_on(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "SMALL_TABLES_A_RUN", 1)
+    monkeypatch.setattr(jobs, "MAX_RUNS_A_TICK", 1)
+    launched = night.tick("condense")
+    assert {name.partition("/")[0] for name in launched} == {"adult"}
+    record_all(night.instance, night.catalogue, "adult")
+    assert {name.partition("/")[0] for name in night.tick("condense")} == {"bank"}
 
 
 def test_every_asset_belongs_to_a_job(night: Night) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 from c2tc_pipeline.common.errors import InputError
 from c2tc_pipeline.pipeline import jobs, sensors
 from c2tc_pipeline.pipeline.acceptance import IN_FORCE_VARIABLE, accept
+from c2tc_pipeline.pipeline.instance import open_instance
+from c2tc_pipeline.pipeline.io_managers import without_retry
 from c2tc_pipeline.pipeline.jobs import CONDENSE, all_jobs
 from c2tc_pipeline.pipeline.sensors import (
     INTERVAL_VARIABLE,
@@ -177,6 +181,24 @@ def test_a_source_that_cannot_be_read_does_not_delay_the_others(watch: Watch, tm
     assert watch.ticks(3) == [{}, {"condense_job": [["adult"]]}, {}]
 
 
+def test_a_source_that_never_answers_is_unreadable_and_delays_no_other(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "SOURCE_ANSWER_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        watch.load(changed(watch.catalogue, "adult", source=f"http://127.0.0.1:{port}/adult.csv"))
+        write(tmp_path, "bank", "x,y\nnew,1\n")
+        threads = threading.active_count()
+        assert watch.ticks(3) == [{}, BANK, {}]
+        assert "did not answer" in watch.skipped
+        # The one that asks, and those of fsspec.
+        waiting = threading.active_count()
+        assert waiting > threads
+        watch.tick()
+        assert threading.active_count() == waiting, "it is not asked again while it is silent"
+
+
 def test_a_delivery_that_was_judged_is_left_and_one_that_was_not_is_tried_again(
     watch: Watch, tmp_path: Path, clock: list[float]
 ) -> None:
@@ -242,6 +264,52 @@ def test_a_setting_that_comes_back_is_launched_anew(automation: Watch) -> None:
         keys.add(automation.requests[0].run_key)
         automation.made()
     assert len(keys) == 4
+
+
+def test_a_mistake_is_not_launched_again_before_something_changes(automation: Watch, clock: list[float]) -> None:
+    def mistaken(step: TableStep) -> dict[str, str]:
+        with without_retry():
+            raise InputError("There are fewer rows than classes.")
+
+    automation.load(changed(automation.catalogue, "bank", settings={"gamma": 0.75}))
+    assert automation.tick() == BANK
+    failing = toy_definitions(automation.catalogue, act=mistaken).resolve_job_def("condense_job")
+    keys = list(automation.requests[0].asset_selection or [])
+    failing.execute_in_process(instance=automation.instance, asset_selection=keys, raise_on_error=False)
+    clock[0] += 1e6
+    assert not [launched for launched in automation.ticks(3) if "condense_job" in launched]
+    automation.load(changed(automation.catalogue, "bank", settings={"gamma": 0.5}))
+    assert automation.tick() == BANK
+
+
+def test_a_failed_run_renews_the_overview_once_whoever_launched_it(tmp_path: Path) -> None:
+    with open_instance(tmp_path / "dagster") as instance:  # the order of events is that of its database
+        automation = Watch(toy_catalogue(tmp_path, "adult"), automation_sensor)
+        automation.instance = instance
+        automation.made()
+        assert automation.tick() == {}
+        jobs = toy_definitions(automation.catalogue)
+
+        def fail(job: str) -> None:
+            run = instance.create_run_for_job(jobs.resolve_job_def(job), status=dg.DagsterRunStatus.STARTED)
+            instance.report_run_failed(run)
+
+        fail("condense_job")
+        assert automation.tick() == {"leaderboard_job": [[""]]}
+        assert automation.steps() == ["ops_overview"]
+        record(instance, automation.catalogue, TableStep("", "ops_overview"))
+        assert automation.tick() == {}
+        fail("leaderboard_job")
+        assert automation.tick() == {}, "it is not made again and again where it fails itself"
+
+
+def test_a_source_that_was_gone_during_its_run_is_launched_when_it_is_back(watch: Watch, tmp_path: Path) -> None:
+    write(tmp_path, "bank", "x,y\nnew,1\n")
+    assert watch.ticks(2) == [{}, BANK]
+    (tmp_path / "bank.csv").rename(tmp_path / "away.csv")
+    assert watch.tick() == {}
+    (tmp_path / "away.csv").rename(tmp_path / "bank.csv")
+    assert watch.ticks(2) == [{}, BANK]
 
 
 def test_what_fails_is_tried_again_and_holds_up_neither_other_ratios_nor_other_tables(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import socket
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -199,3 +200,11 @@ def test_missing_files_and_folders_are_refused(source: Source, tmp_path: Path, a
         getattr(open_source(source.address), asked)()
     with pytest.raises(InputError, match=tmp_path.name):
         getattr(open_source(tmp_path), asked)()
+
+
+def test_a_web_server_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("c2tc_pipeline.sources.location.WEB_SILENCE_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/people.csv"
+        with pytest.raises(OSError, match="people"):
+            Location.parse(address).version()

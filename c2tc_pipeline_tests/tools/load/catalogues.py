@@ -43,7 +43,7 @@ _LOAD = """
 import json, resource, time
 from c2tc_pipeline import definitions
 before, cpu = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-definitions.build_defs().get_repository_def().get_all_jobs()
+definitions.loaded_defs().get_repository_def().get_all_jobs()
 cpu, after = time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps([cpu, (after - before) / 1e3]))
 """
