@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,29 @@ def all_installed() -> dict[str, str]:
 @pytest.mark.parametrize("needed", own_requirements(), ids=str)
 def test_pins_fit_the_requirements(needed: Requirement) -> None:
     assert needed.specifier.contains(PINS[canonicalize_name(needed.name)])
+
+
+def imported_modules(folder: Path) -> set[str]:
+    """Return the names of the packages that the modules below a folder import, anywhere in them."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names)
+
+
+def test_what_the_package_imports_is_required_by_it() -> None:
+    declared = {canonicalize_name(each.name) for each in own_requirements()}
+    providers = metadata.packages_distributions()
+    undeclared = {
+        name
+        for name in imported_modules(ROOT / "c2tc_pipeline") - {"c2tc_pipeline"}
+        if not declared & {canonicalize_name(each) for each in providers.get(name, [name])}
+    }
+    assert undeclared == set()
 
 
 def test_installed_packages_are_pinned() -> None:
