@@ -78,7 +78,7 @@ def test_a_package_that_lacks_a_package_of_its_own_is_not_taken_for_missing(monk
     def broken(name: str) -> None:
         raise ModuleNotFoundError("No module named 'torchless'", name="torchless")
 
-    monkeypatch.setattr("c2tc_pipeline.bench.models.import_module", broken)
+    monkeypatch.setattr("c2tc_pipeline.common.registry.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="torchless"):
         bench_package("rtdl_num_embeddings")
 
