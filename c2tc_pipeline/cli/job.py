@@ -156,7 +156,13 @@ def forget_in_directory(
         raise InputError(
             f"Directory {str(directory)!r} was made from standard input; name a file of the same content with --source."
         )
-    blocks = Blocks.of_source(address)
+    try:
+        blocks = Blocks.of_source(address)
+    except InputError as error:
+        if source is not None:
+            raise
+        said = str(error).removesuffix(".")
+        raise InputError(f"{said}; if the source that was condensed is elsewhere now, name it with --source.") from None
     if blocks.digest != digest:
         raise InputError(
             f"The source {blocks.shown} changed since it was condensed; name an unchanged copy with --source, or "

@@ -276,8 +276,8 @@ class _TextColumn:
                 message = f"holds numbers with different signs, {example}, and was read as text"
                 return [("mixed_signs", f"{message}; write all with one sign")]
             if doubt == "order":
-                message = f"looks like dates of which day and month may be either, such as {example!r}, and was read as"
-                return [("ambiguous_dates", f"{message} text; write dates as 2022-12-31")]
+                message = f"looks like dates that are not in ISO format, such as {example!r}, and was read as text"
+                return [("ambiguous_dates", f"{message}; write dates as 2022-12-31")]
             if doubt != "separator":
                 return self._nearly_numbers()
             message = f"holds numbers that can be read in two ways, such as {example!r}, and was read as text"
