@@ -40,8 +40,6 @@ PATIENCE = 900.0
 class Site(Rig):
     """A rig on which programs of Dagster work."""
 
-    daemon: subprocess.Popen[bytes]
-
     @contextmanager
     def running(self, program: str, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run a program of Dagster, and end it in the end with all that it started."""

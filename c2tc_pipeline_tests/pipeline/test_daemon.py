@@ -5,12 +5,13 @@ The tests are the events of one day, in their order. Between them no run is left
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import dagster as dg
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 
 from c2tc_pipeline.pipeline.jobs import UNFINISHED
@@ -38,7 +39,7 @@ def site(webhook: Webhook, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Site(tmp_path_factory.mktemp("site")) as site:
         site.add(TABLE, people(900))
         site.run_all()
-        with site.running("dagster-daemon", "run", C2TC_WEBHOOK_URL=webhook.url) as site.daemon:
+        with site.running("dagster-daemon", "run", C2TC_WEBHOOK_URL=webhook.url):
             site.call("dagster", "sensor", "start", "--start-all")
             site.wait_for_quiet(SENSORS)
             yield site
@@ -159,12 +160,19 @@ def test_a_killed_run_is_made_again(site: Site, webhook: Webhook) -> None:
     made, told = site.made(), len(webhook.received)
     site.deliver(TABLE, people(920))
 
-    def processes() -> list[psutil.Process]:
-        found = psutil.Process(site.daemon.pid).children(recursive=True)
-        return [each for each in found if each.is_running() and "execute_run" in " ".join(each.cmdline())]
+    def processes() -> list[int]:
+        """Return the process ids that the runs under way reported, each run's own before those of its steps."""
+        found = []
+        for run in site.runs(dg.DagsterRunStatus.STARTED):
+            for entry in site.instance.all_logs(run.run_id, dg.DagsterEventType.ENGINE_EVENT):
+                event = entry.dagster_event
+                if event is not None and event.event_specific_data is not None:
+                    metadata = event.engine_event_data.metadata
+                    found += [int(str(metadata["pid"].value))] if "pid" in metadata else []
+        return found
 
     site.wait_until(lambda: bool(processes()))
-    processes()[0].kill()
+    os.kill(processes()[0], signal.SIGKILL)
     site.wait_until(lambda: f"{TABLE}/report" in site.made() - made)
     site.wait_for_quiet(SENSORS)
     assert len(states(webhook, after=told)) in (0, 2), "no message, or one and that it is over"
