@@ -85,7 +85,7 @@ def _supervise(services: list[Service], url: str, report: Callable[[str], object
 
 
 def _looks_for_lost_runs(instance: DagsterInstance, report: Callable[[str], object]) -> Callable[[], None]:
-    """Return what ends the runs that were killed with their code server, which Dagster does not notice.
+    """Return a function that ends runs killed with their code server, which Dagster does not notice.
 
     Dagster retries them, which it tries once and only with a code server, so the daemon gets time to renew its own.
     """

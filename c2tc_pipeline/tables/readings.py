@@ -332,11 +332,11 @@ class _TextColumn:
             return None, "order", decided.example
         comma, point = self._styles["1,234.5"], self._styles["1.234,5"]
         if decided.name != "plain" and names >= {comma.name, point.name} and not self._has_thousands:
-            is_told = not point.separated and (comma.separated > 1 or comma.has_currency)
-            if not is_told and "plain" not in fitting:
+            is_decided = not point.separated and (comma.separated > 1 or comma.has_currency)
+            if not is_decided and "plain" not in fitting:
                 return None, "separator", decided.example
             # Where others are plain, the one with a separator is a word.
-            decided, doubt = (comma, "thousands") if is_told else (fitting["plain"], "")
+            decided, doubt = (comma, "thousands") if is_decided else (fitting["plain"], "")
         elif decided.name == "plain" and point.name in names and point.separated and point.has_comma_currency:
             decided, doubt = point, "thousands"
         if decided.has_several_signs:
